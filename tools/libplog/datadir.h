@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The data directory of one broker, which plogctl and plogd share:
+ *
+ *   .lock                whoever serves the directory holds an OFD write lock
+ *                        on it (the module through the file handed over)
+ *   meta.properties      cluster.id, node.id: Kafka's, written by plogd
+ *   TOPIC.topic          properties of a topic: topic.id, partitions, owner,
+ *                        node, and Kafka's configuration keys as they are
+ *   TOPIC-N/             partition folder: segments, partition.metadata
+ *   TOPIC-N.HEX-delete/  being deleted; swept at the next start
+ *
+ * What returns int gives 0 or a negative errno and then says in @err (which may
+ * be NULL) what was wrong.  Every change is on stable storage on return.
+ *
+ * Who may change: with the lock (datadir_open() without DATADIR_ATTACH) anyone
+ * at any time.  Attached, while the module serves the directory, plogctl and
+ * plogd agree by datadir_change_begin(): plogd registers with the module first
+ * and then reads the topics inside begin/end; plogctl asks inside begin/end
+ * whether a daemon is registered, and if so leaves the change to it.  So no
+ * change is ever missed.
+ */
+#ifndef PLOG_DATADIR_H
+#define PLOG_DATADIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "properties.h"
+
+#define DATADIR_TOPIC_MAX	249	/* bytes of a topic name */
+#define DATADIR_PARTITIONS_MAX	65536	/* partitions of one topic */
+#define DATADIR_ID_SIZE		16
+#define DATADIR_ID_TEXT		22	/* base64url without padding */
+
+struct datadir;
+
+/* datadir_open() flags */
+#define DATADIR_CREATE	(1u << 0) /* make the directory (and its parents) if absent */
+#define DATADIR_ATTACH	(1u << 1) /* another serves it: do not lock, but check that it is locked */
+
+/**
+ * datadir_open() - open a data directory
+ *
+ * Without DATADIR_ATTACH it is locked, half-made deletions are finished and
+ * *-delete leftovers swept.
+ *
+ * Return: 0 and *@out; -EBUSY (somebody else serves it); -ENOLCK (DATADIR_ATTACH
+ * and nobody serves it, so it is not the directory that was meant); -ENOENT,
+ * -ENOTDIR, -EACCES, ...
+ */
+int datadir_open(const char *path, unsigned int flags, struct datadir **out,
+		 struct plog_error *err);
+/* Closes the descriptors; the lock ends unless another process or the module has the file too. */
+void datadir_close(struct datadir *dir);
+
+/* The directory and its .lock, for DIR_FD and LOCK_FD of INSTANCE_SET. Owned by @dir. */
+int datadir_fd(const struct datadir *dir);
+int datadir_lock_fd(const struct datadir *dir);
+/* Its absolute name without symbolic links: the label of the instance. */
+const char *datadir_path(const struct datadir *dir);
+
+/* Does @path name the directory that the label @label names? (Same device and inode.) */
+bool datadir_same(const char *label, const char *path);
+
+/* Take turns with other processes; waits up to @timeout_ms. 0 or -ETIMEDOUT. */
+int datadir_change_begin(struct datadir *dir, unsigned int timeout_ms, struct plog_error *err);
+void datadir_change_end(struct datadir *dir);
+
+/* ---- identity of the broker ---- */
+
+struct datadir_meta {
+	char cluster_id[64];
+	int32_t node_id;
+	uint8_t directory_id[DATADIR_ID_SIZE];
+};
+
+/* -ENOENT if it was never written; -EINVAL if it cannot be used. */
+int datadir_meta_read(struct datadir *dir, struct datadir_meta *meta, struct plog_error *err);
+int datadir_meta_write(struct datadir *dir, const struct datadir_meta *meta,
+		       struct plog_error *err);
+
+/* ---- ids ---- */
+
+/* 16 random bytes, version 4 UUID; never one whose text begins with '-' (as Kafka). 0 or errno. */
+int datadir_id_random(uint8_t id[DATADIR_ID_SIZE]);
+void datadir_id_text(const uint8_t id[DATADIR_ID_SIZE], char text[DATADIR_ID_TEXT + 1]);
+/* 0, or -EINVAL if @text is not 22 characters of base64url. */
+int datadir_id_parse(const char *text, uint8_t id[DATADIR_ID_SIZE]);
+
+/* ---- topics ---- */
+
+struct datadir_owner {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;		/* 0 to 0777 */
+};
+
+/**
+ * struct datadir_topic - a topic as its file has it
+ * @id: zero for none (a directory of an old Kafka)
+ * @partitions: how many the topic has: folders 0 to @partitions - 1
+ * @owner: of every partition without an override
+ * @overrides, @override_count: sorted by partition
+ * @node: /dev/plog/TOPIC/N wanted
+ * @adopted: there was no .topic file: made up from the folders found
+ * @config: the keys that were set
+ */
+struct datadir_topic {
+	char name[DATADIR_TOPIC_MAX + 1];
+	uint8_t id[DATADIR_ID_SIZE];
+	uint32_t partitions;
+	struct datadir_owner owner;
+	struct datadir_override {
+		uint32_t partition;
+		struct datadir_owner owner;
+	} *overrides;
+	size_t override_count;
+	bool node;
+	bool adopted;
+	struct properties config;
+};
+
+/* A topic with that name, one partition, no id, mode 0600 of uid 0 and gid 0, node true. */
+void datadir_topic_init(struct datadir_topic *topic, const char *name);
+void datadir_topic_clear(struct datadir_topic *topic);
+/* Owner of one partition; the override if there is one. */
+struct datadir_owner datadir_topic_owner(const struct datadir_topic *topic, uint32_t partition);
+/* Set an override (equal to the topic's owner: drop it). 0 or -ENOMEM. */
+int datadir_topic_set_owner(struct datadir_topic *topic, uint32_t partition,
+			    const struct datadir_owner *owner);
+
+/* Kafka's rules: 1 to 249 of [a-zA-Z0-9._-], not "." or "..". 0 or -EINVAL. */
+int datadir_topic_name_check(const char *name, struct plog_error *err);
+/* Do the two differ only by . and _ (Kafka's metrics would mix them up)? */
+bool datadir_topic_names_collide(const char *a, const char *b);
+
+/**
+ * datadir_scan() - read every topic
+ * @topics, @count: out: sorted by name; give back to datadir_topics_free()
+ *
+ * Folders without a .topic file (Apache Kafka's) come as topics with @adopted
+ * set; datadir_topic_write() makes the file.  Return: 0; -EINVAL (a file that
+ * cannot be used; @err names it); -ENOMEM, -EIO, ...
+ */
+int datadir_scan(struct datadir *dir, struct datadir_topic **topics, size_t *count,
+		 struct plog_error *err);
+void datadir_topics_free(struct datadir_topic *topics, size_t count);
+
+/* One topic. @topic is initialized by the call. -ENOENT if there is none. */
+int datadir_topic_read(struct datadir *dir, const char *name, struct datadir_topic *topic,
+		       struct plog_error *err);
+
+/**
+ * datadir_topic_create() - a new topic: its file and all its folders
+ * @topic: @id zero: a random one is put in.  The configuration is not checked
+ *	here (topicconfig_check_all() does).
+ *
+ * Return: 0; -EEXIST; -EINVAL (name or partition count); -ENOSPC, ...  On an
+ * error after the file was made the topic is removed again.
+ */
+int datadir_topic_create(struct datadir *dir, struct datadir_topic *topic,
+			 struct plog_error *err);
+
+/**
+ * datadir_topic_write() - replace the topic's file, make folders that are missing
+ *
+ * For a change of owner or configuration, for a larger number of partitions and
+ * to adopt.  Return: 0, -EINVAL (fewer partitions than there are, or too many), ...
+ */
+int datadir_topic_write(struct datadir *dir, const struct datadir_topic *topic,
+			struct plog_error *err);
+
+/**
+ * datadir_topic_delete() - remove the topic's file and folders
+ *
+ * Take its partitions out of service before.  A crash in the middle leaves a
+ * topic that the next datadir_open() deletes to the end.  Return: 0, -ENOENT, ...
+ */
+int datadir_topic_delete(struct datadir *dir, const char *name, struct plog_error *err);
+
+/**
+ * datadir_partition_open() - the folder of one partition
+ * @made: out, may be NULL: it was missing and has been made anew, empty
+ *
+ * Return: a descriptor (close it after it was handed over) or a negative errno.
+ */
+int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topic,
+			   uint32_t partition, bool *made, struct plog_error *err);
+
+#endif /* PLOG_DATADIR_H */
