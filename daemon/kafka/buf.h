@@ -62,6 +62,12 @@ int buf_error(const struct buf *b);
 uint64_t buf_total(const struct buf *b);
 
 /*
+ * Make sure that @n more bytes and @extents more extents can be written without an error.
+ * 0, -ENOMEM or -EMSGSIZE; the error stays as that of a write would.
+ */
+int buf_reserve(struct buf *b, size_t n, unsigned int extents);
+
+/*
  * Room for @n more bytes at the end, counted as written: the caller fills them at once.
  * NULL after an error. The pointer is good until the next write.
  */

@@ -67,10 +67,8 @@ enum field_type {
 	FIELD_STRUCT,
 };
 
-/* Versions are small: no API has reached 30. */
-#define VERSION_MAX 126
-#define NEVER 127
-#define TAG_NONE (-1)
+/* The highest version of a field that has no end. */
+#define VERSION_MAX INT8_MAX
 
 struct field {
 	const char *name;
@@ -78,8 +76,8 @@ struct field {
 	bool array;
 	bool ignorable;		/* may be left out of a version that lacks it, whatever it holds */
 	int8_t min, max;	/* versions that have the field, inclusive */
-	int8_t null_min;	/* null is allowed from this version; NEVER: in none */
-	int8_t tag;		/* TAG_NONE, or the tag under which it travels in every version */
+	int8_t nullable;	/* null is allowed from version nullable - 1; 0: never */
+	int8_t tagged;		/* travels under tag number tagged - 1; 0: in line */
 	uint16_t offset;	/* in the C struct */
 	int64_t def;		/* default; for a string or an array -1 is null, 0 empty */
 	const struct schema *sub;	/* of FIELD_STRUCT */
@@ -153,11 +151,11 @@ int codec_decode_request(const struct api *api, int16_t version, const uint8_t *
 
 /*
  * Append a whole answer to @b: length, header, body. Fields that the version lacks are left
- * out silently. 0, or nothing of memory content remains appended and
- *  -EINVAL     null in a field that cannot be null in this version; or a text above 32767 bytes;
+ * out silently. On 0 the extents of @body belong to @b. Otherwise nothing was appended, @body
+ * keeps its extents, and the error is
+ *  -EINVAL     null in a field that cannot be null in this version, or a text above 32767 bytes;
  *  -EMSGSIZE   beyond the buffer's limit or 2^31-1 bytes;
  *  -ENOMEM.
- * Extents of @body pass to @b in every case.
  */
 int codec_encode_response(struct buf *b, const struct api *api, int16_t version,
 			  int32_t correlation, const void *body);
@@ -169,7 +167,7 @@ int codec_encode_response(struct buf *b, const struct api *api, int16_t version,
 int codec_encode_request(struct buf *b, const struct api *api, int16_t version,
 			 int32_t correlation, struct kstr client_id, const void *body);
 
-/* Append a body alone; @strict as for requests. Errors as above; on error @b holds a part. */
+/* Append a body alone; @strict as for requests. Errors and extents as above. */
 int codec_encode(struct buf *b, const struct schema *schema, int16_t version, bool flexible,
 		 bool strict, const void *body);
 

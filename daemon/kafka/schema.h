@@ -378,6 +378,7 @@ struct delete_topics_response {
 
 /* The tables. A struct inside a message has its own, for codec_new_array(). */
 extern const struct schema schema_node_endpoint;
+extern const struct schema schema_leader_id_and_epoch;
 
 extern const struct schema schema_produce_request;
 extern const struct schema schema_produce_request_topic;
