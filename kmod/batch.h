@@ -49,8 +49,30 @@ struct plog_batch {
  */
 int plog_batch_decode(const u8 *raw, struct plog_batch *b);
 
+/* Write a header: the reverse of plog_batch_decode(). */
+void plog_batch_encode(const struct plog_batch *b, u8 *raw);
+
 /* CRC32C of a whole batch in memory, from byte 21 on, as the field has it. */
 u32 plog_batch_crc(const u8 *raw, size_t size);
+
+/**
+ * plog_batch_check() - is this one whole batch, with a right CRC?
+ * @raw: @size bytes in memory
+ * @b: the decoded header
+ *
+ * Return: 0; -EINVAL or -EBADMSG as plog_batch_decode(); -EINVAL if @size is not
+ * that of the batch; -EBADMSG if the CRC is wrong.
+ */
+int plog_batch_check(const u8 *raw, size_t size, struct plog_batch *b);
+
+/**
+ * plog_batch_crc_shift() - what @len zero bytes do to a CRC32C register
+ *
+ * CRC is linear: a header that is changed changes the CRC of the batch by
+ * shift(crc(old header) ^ crc(new header), bytes behind it), without a second
+ * pass over the payload.  Takes about log2(@len) * 64 steps.
+ */
+u32 plog_batch_crc_shift(u32 crc, u64 len);
 
 static inline s64 plog_batch_last_offset(const struct plog_batch *b)
 {

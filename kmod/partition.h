@@ -16,6 +16,16 @@ struct plog_partition;
 struct plog_segment;
 
 /**
+ * plog_engine_init() - once, before anything else here: the work queue
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int plog_engine_init(void);
+
+/* After the last partition is gone: flush what is still being freed. */
+void plog_engine_exit(void);
+
+/**
  * struct plog_config - what can be changed while the partition is open
  * @flags: PLOG_STATE_* of the uapi header
  * @max_message_bytes: largest batch, bytes, PLOG_MESSAGE_BYTES_MIN to _MAX
@@ -133,8 +143,11 @@ void plog_partition_count_read(struct plog_partition *p, u64 bytes);
  *	against *@current_incarnation and the partition's epoch
  * @current_incarnation: where the owner keeps it; may be NULL
  * @from: the bytes, kernel memory or pinned pages; consumed
- * @checked: the whole batch is in kernel memory and its CRC was verified by
- *	     plog_batch_check(): it is not computed again
+ * @checked: the whole batch is in kernel memory and plog_batch_check() and,
+ *	     without PLOG_APPEND_DAEMON, plog_record_check() found it right: neither
+ *	     is done again
+ * @keyless: with @checked and without PLOG_APPEND_DAEMON: a record has no key
+ *	     (refused by compacted topics; decided under the mutex)
  * out: @base_offset, @last_offset, @log_append_time, @log_start
  */
 struct plog_append_args {
@@ -144,6 +157,7 @@ struct plog_append_args {
 	const u64 *current_incarnation;
 	struct iov_iter *from;
 	bool checked;
+	bool keyless;
 	s64 base_offset;
 	s64 last_offset;
 	s64 log_append_time;
@@ -159,7 +173,10 @@ struct plog_append_args {
  *  -EINVAL	length or count fields contradict each other, or nothing to append
  *  -EOPNOTSUPP	codec, producer id or control bit without PLOG_APPEND_DAEMON
  *  -ESTALE	older incarnation or leader epoch
- *  -EROFS	fenced: no append until the partition is reopened
+ *  -EPERM	a keyless record for a compacted topic, or an internal topic,
+ *		without PLOG_APPEND_DAEMON
+ *  -EROFS	fenced: no append until the partition is reopened; or replicated
+ *		and not led here
  *  -EAGAIN	still opening
  *  -ENODEV	closed or failed
  *  -EINTR	fatal signal
@@ -181,13 +198,22 @@ int plog_partition_sync(struct plog_partition *p);
  * @offset: in: wanted; out: where it is now
  *
  * Under the append mutex. -ESTALE as for append; -ERANGE out of
- * [log start, log end]; -EINVAL (set_hw on a partition that is not replicated).
+ * [log start, log end], or for set_log_start above the high watermark; -EINVAL
+ * (set_hw on a partition that is not replicated).  The log start never moves
+ * back: a smaller @offset changes nothing and is no error.  A truncation inside
+ * a batch cuts the whole batch: @offset tells.
  */
 struct plog_fence {
 	s32 leader_epoch;
 	u64 incarnation;
 	const u64 *current_incarnation;
 };
+/**
+ * plog_partition_set_epoch() - lead or follow in another epoch from now on
+ *
+ * Return: 0, -ESTALE (older than the one now), -EAGAIN, -ENODEV, -EINTR.
+ */
+int plog_partition_set_epoch(struct plog_partition *p, s32 epoch);
 int plog_partition_set_hw(struct plog_partition *p, const struct plog_fence *f, s64 *offset);
 int plog_partition_truncate(struct plog_partition *p, const struct plog_fence *f, s64 *offset);
 int plog_partition_set_log_start(struct plog_partition *p, const struct plog_fence *f,
@@ -279,8 +305,12 @@ struct plog_reader {
 	s64 offset;		/* of the next record wanted; -1: the log start */
 	struct plog_extent ext;	/* where the last one was found */
 	u32 batch_pos;		/* of the batch that holds @offset, in @ext */
-	u32 record_pos;		/* of the next record, in @ext; 0: not known */
-	s64 record_offset;	/* offset of the record at @record_pos */
+	u32 batch_size;		/* 0: not known */
+	s64 batch_base;
+	u32 record_pos;		/* of the next record, in the batch */
+	u8 *window;		/* bytes of the log read ahead */
+	u64 window_pos;
+	u32 window_len;
 };
 void plog_reader_init(struct plog_reader *r, struct plog_partition *p, enum plog_end end);
 void plog_reader_release(struct plog_reader *r);
@@ -293,7 +323,8 @@ void plog_reader_seek(struct plog_reader *r, s64 offset);
  * Skips control records, empty and null values and what lies below the log
  * start.  Does not wait.
  *
- * Return: bytes of the value, or -EAGAIN (nothing to read yet), -EMSGSIZE
+ * Return: bytes of the value, or -EAGAIN (nothing to read yet), -ERANGE (the
+ * offset lies behind the log end: seek), -EMSGSIZE
  * (@to is too small, nothing consumed), -EOPNOTSUPP (compressed batch; seek
  * past it or use the library), -ESTALE (truncated meanwhile: seek), -EFAULT,
  * -EIO (damaged framing), -ENODEV.
