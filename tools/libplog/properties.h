@@ -24,6 +24,17 @@ struct plog_error {
 int plog_error_set(struct plog_error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/**
+ * plog_file_replace() - put a file in place of another, durably
+ * @dirfd: the directory; @name has no slash
+ * @mode: permission bits of the file
+ *
+ * Written beside the old file, synced, renamed over it, directory synced: after
+ * a power cut there is the old or the new one.  Return: 0 or a negative errno.
+ */
+int plog_file_replace(int dirfd, const char *name, const void *data, size_t length,
+		      unsigned int mode, struct plog_error *err);
+
 struct property {
 	char *key;
 	char *value;		/* never NULL, may be empty */
@@ -69,13 +80,8 @@ int properties_parse(struct properties *p, const char *text, size_t length,
 int properties_read(struct properties *p, int dirfd, const char *name, struct plog_error *err);
 
 /**
- * properties_write() - replace a file by these keys, durably
- * @dirfd: the directory; @name has no slash
+ * properties_write() - plog_file_replace() with these keys
  * @comment: first line without "#", or NULL
- * @mode: permission bits of the file
- *
- * Written beside the old file, synced, renamed over it, directory synced: after
- * a power cut there is the old or the new one.  Return: 0 or a negative errno.
  */
 int properties_write(const struct properties *p, int dirfd, const char *name,
 		     const char *comment, unsigned int mode, struct plog_error *err);
