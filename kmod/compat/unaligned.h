@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* <asm/unaligned.h> moved to <linux/unaligned.h> in 6.12. */
+#ifndef _PLOG_COMPAT_UNALIGNED_H
+#define _PLOG_COMPAT_UNALIGNED_H
+
+#if __has_include(<linux/unaligned.h>)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
+
+#endif

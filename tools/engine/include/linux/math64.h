@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+#ifndef _ENGINE_LINUX_MATH64_H
+#define _ENGINE_LINUX_MATH64_H
+
+#include <linux/types.h>
+
+static inline u64 div_u64(u64 a, u32 b)
+{
+	return a / b;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What tests turn: faults and time.  Nothing of the engine includes this. */
+#ifndef _ENGINE_SHIM_H
+#define _ENGINE_SHIM_H
+
+#include <linux/types.h>
+#include <linux/wait.h>		/* shim_killed */
+
+/* The n-th allocation from now fails (1 is the next one), 0: none. */
+extern int shim_fail_alloc;
+extern int shim_failed_allocs;
+
+/* Added to the clock, milliseconds. */
+extern s64 shim_clock_ms;
+
+/* Where pr_warn() and its like go; NULL is stderr. */
+extern void (*shim_log)(const char *line);
+
+enum shim_file_op {
+	SHIM_OPEN, SHIM_READ, SHIM_WRITE, SHIM_TRUNCATE, SHIM_SYNC, SHIM_DIR_SYNC,
+};
+
+/*
+ * Asked before each file operation.  Returns 0 to let it happen or a negative
+ * errno; of a write, *@done says how many bytes reach the file before it fails.
+ */
+extern int (*shim_file_fault)(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			      size_t *done);
+
+/* Open files, for leak checks. */
+extern int shim_open_files;
+
+#endif
