@@ -94,6 +94,7 @@ enum {
 	PLOG_A_INSTANCE_INCARNATION,	/* u64: of the registered daemon, 0 for none */
 	PLOG_A_INSTANCE_VERSION,	/* string: of the module */
 	PLOG_A_INSTANCE_DIR_FD,		/* s32: DATA_DIR itself */
+	PLOG_A_INSTANCE_PAD,
 	__PLOG_A_INSTANCE_MAX,
 };
 #define PLOG_A_INSTANCE_MAX (__PLOG_A_INSTANCE_MAX - 1)

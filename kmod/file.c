@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine's file operations on the VFS.
+ *
+ * Credentials: a directory is used under those of the task that handed it
+ * over, and so are the files in it (f_cred), whoever appends.
+ *
+ * Freeze protection: a write takes it by trylock, and where that fails waits
+ * killably, here, with the partition's append mutex held.  Nobody is stuck for
+ * good: others wait for the mutex killably, readers need neither, and the
+ * freezer needs nothing of ours.  (Dropping the mutex for the wait would mean
+ * checking everything of an append again, between its payload and its header
+ * too, where a caller that is killed would leave the cut to somebody else.)
+ * The cut after a failed write waits like every truncate(2).
+ */
+#include <linux/cred.h>
+#include <linux/crc32c.h>
+#include <linux/dcache.h>
+#include <linux/fadvise.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/hash.h>
+#include <linux/highmem.h>
+#include <linux/magic.h>
+#include <linux/mount.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "compat.h"
+#include "vfs.h"
+
+/* A frozen filesystem is tried again this often: nothing tells of a thaw. */
+#define PLOG_FREEZE_POLL_MS	50
+
+struct plog_dir {
+	struct path path;
+	const struct cred *cred;
+	struct hlist_node claim;
+	bool claimed;
+};
+
+struct plog_file {
+	struct file *filp;
+};
+
+/* Directories in use, by inode: 1024 lists of about 20 at partitions_max. */
+static DEFINE_MUTEX(claims_lock);
+static struct hlist_head claims[1024];
+
+static struct hlist_head *claim_list(const struct inode *inode)
+{
+	return &claims[hash_ptr(inode, ilog2(ARRAY_SIZE(claims)))];
+}
+
+/* What the design was tried on; overlays and network filesystems are not. */
+static bool usable_filesystem(const struct super_block *sb)
+{
+	switch (sb->s_magic) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct plog_dir *plog_dir_get(int fd)
+{
+	struct plog_dir *dir;
+	struct inode *inode;
+	struct file *filp;
+	int err;
+
+	filp = fget(fd);
+	if (!filp)
+		return ERR_PTR(-EBADF);
+	inode = file_inode(filp);
+
+	err = -ENOTDIR;
+	if (!S_ISDIR(inode->i_mode))
+		goto out_put;
+	err = -EOPNOTSUPP;
+	if (!usable_filesystem(inode->i_sb))
+		goto out_put;
+	err = -EROFS;
+	if (__mnt_is_readonly(filp->f_path.mnt))
+		goto out_put;
+	err = -ENOMEM;
+	dir = kzalloc(sizeof(*dir), GFP_KERNEL_ACCOUNT);
+	if (!dir)
+		goto out_put;
+
+	dir->path = filp->f_path;
+	path_get(&dir->path);
+	dir->cred = get_current_cred();
+	fput(filp);
+	return dir;
+
+out_put:
+	fput(filp);
+	return ERR_PTR(err);
+}
+
+void plog_dir_put(struct plog_dir *dir)
+{
+	plog_dir_unclaim(dir);
+	path_put(&dir->path);
+	put_cred(dir->cred);
+	kfree(dir);
+}
+
+int plog_dir_claim(struct plog_dir *dir)
+{
+	struct inode *inode = d_inode(dir->path.dentry);
+	struct hlist_head *list = claim_list(inode);
+	struct plog_dir *other;
+	int err = 0;
+
+	mutex_lock(&claims_lock);
+	hlist_for_each_entry(other, list, claim) {
+		if (d_inode(other->path.dentry) == inode) {
+			err = -EBUSY;
+			goto out;
+		}
+	}
+	hlist_add_head(&dir->claim, list);
+	dir->claimed = true;
+out:
+	mutex_unlock(&claims_lock);
+	return err;
+}
+
+void plog_dir_unclaim(struct plog_dir *dir)
+{
+	mutex_lock(&claims_lock);
+	if (dir->claimed)
+		hlist_del(&dir->claim);
+	dir->claimed = false;
+	mutex_unlock(&claims_lock);
+}
+
+struct file *plog_dir_lock_get(struct plog_dir *dir, int fd, const char **why)
+{
+	struct file *filp = fget(fd);
+	struct dentry *dentry;
+	int err = -EINVAL;
+
+	if (!filp) {
+		*why = "the lock file's descriptor is not an open file";
+		return ERR_PTR(-EBADF);
+	}
+	dentry = filp->f_path.dentry;
+	if (!S_ISREG(file_inode(filp)->i_mode)) {
+		*why = "the lock file is not a regular file";
+		goto out_put;
+	}
+	/* A rename under our feet only makes the answer a refusal. */
+	if (READ_ONCE(dentry->d_parent) != dir->path.dentry || dentry->d_name.len != 5 ||
+	    memcmp(dentry->d_name.name, ".lock", 5)) {
+		*why = "the lock file is not .lock in the data directory";
+		goto out_put;
+	}
+	if (!plog_compat_ofd_write_locked(filp)) {
+		*why = "the lock file is not locked by an OFD write lock of this descriptor";
+		goto out_put;
+	}
+	return filp;
+
+out_put:
+	fput(filp);
+	return ERR_PTR(err);
+}
+
+void plog_dir_lock_put(struct file *lock)
+{
+	/* A worker's fput() is put off, but people may lock again when they hear of the end. */
+	__fput_sync(lock);
+}
+
+static struct file *open_dir(struct plog_dir *dir)
+{
+	return dentry_open(&dir->path, O_RDONLY | O_DIRECTORY | O_LARGEFILE, dir->cred);
+}
+
+int plog_dir_sync(struct plog_dir *dir)
+{
+	struct file *filp = open_dir(dir);
+	int err;
+
+	if (IS_ERR(filp))
+		return PTR_ERR(filp);
+	err = vfs_fsync(filp, 0);
+	fput(filp);
+	return err;
+}
+
+struct plog_dir_walk {
+	struct dir_context ctx;
+	int (*fn)(void *arg, const char *name, unsigned int len);
+	void *arg;
+	int ret;
+	bool any;
+};
+
+static bool walk_name(struct dir_context *ctx, const char *name, int len, loff_t pos,
+		      u64 ino, unsigned int type)
+{
+	struct plog_dir_walk *walk = container_of(ctx, struct plog_dir_walk, ctx);
+
+	walk->any = true;
+	if ((len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
+		return true;
+	walk->ret = walk->fn(walk->arg, name, len);
+	return !walk->ret;
+}
+
+int plog_dir_iterate(struct plog_dir *dir,
+		     int (*fn)(void *arg, const char *name, unsigned int len),
+		     void *arg)
+{
+	struct plog_dir_walk walk = { .ctx.actor = walk_name, .fn = fn, .arg = arg };
+	const struct cred *old;
+	struct file *filp;
+	int err;
+
+	filp = open_dir(dir);
+	if (IS_ERR(filp))
+		return PTR_ERR(filp);
+	old = override_creds(dir->cred);
+	do {
+		walk.any = false;
+		err = iterate_dir(filp, &walk.ctx);
+	} while (!err && !walk.ret && walk.any);
+	revert_creds(old);
+	fput(filp);
+	return err < 0 ? err : walk.ret;
+}
+
+struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
+				 unsigned int flags)
+{
+	int oflags = O_LARGEFILE | O_NOFOLLOW | O_NONBLOCK;
+	const struct cred *old;
+	struct plog_file *file;
+	struct inode *inode;
+	struct file *filp;
+	int err;
+
+	oflags |= flags & PLOG_FILE_RDONLY ? O_RDONLY : O_RDWR;
+	if (flags & PLOG_FILE_CREATE)
+		oflags |= O_CREAT;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return ERR_PTR(-ENOMEM);
+	old = override_creds(dir->cred);
+	filp = file_open_root(&dir->path, name, oflags, 0644);
+	revert_creds(old);
+	if (IS_ERR(filp)) {
+		err = PTR_ERR(filp);
+		/* What O_NOFOLLOW says of a symbolic link, and open of a FIFO or socket. */
+		if (err == -ELOOP || err == -ENXIO || err == -EISDIR)
+			err = -EINVAL;
+		goto out_free;
+	}
+
+	inode = file_inode(filp);
+	err = -EINVAL;
+	/* Of another filesystem: something is mounted over the name. */
+	if (!S_ISREG(inode->i_mode) || inode->i_sb != dir->path.dentry->d_sb)
+		goto out_put;
+	err = -EOPNOTSUPP;
+	if (IS_DAX(inode))
+		goto out_put;
+
+	/* Nobody wants a log's access time, and it costs writes. */
+	spin_lock(&filp->f_lock);
+	filp->f_flags = (filp->f_flags & ~O_NONBLOCK) | O_NOATIME;
+	spin_unlock(&filp->f_lock);
+	file->filp = filp;
+	return file;
+
+out_put:
+	fput(filp);
+out_free:
+	kfree(file);
+	return ERR_PTR(err);
+}
+
+void plog_file_close(struct plog_file *file)
+{
+	fput(file->filp);
+	kfree(file);
+}
+
+struct file *plog_file_filp(struct plog_file *file)
+{
+	return file->filp;
+}
+
+u64 plog_file_size(struct plog_file *file)
+{
+	return i_size_read(file_inode(file->filp));
+}
+
+ssize_t plog_file_read(struct plog_file *file, void *buf, size_t len, u64 pos)
+{
+	size_t done = 0;
+	loff_t at = pos;
+
+	while (done < len) {
+		ssize_t n = kernel_read(file->filp, buf + done, len - done, &at);
+
+		if (n < 0)
+			return n == -ERESTARTSYS ? -EINTR : n;
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+/* Permission hooks judge the credentials that the file was opened with. */
+static int verify_area(struct file *filp, int how, u64 pos, size_t len)
+{
+	const struct cred *old = override_creds(filp->f_cred);
+	loff_t at = pos;
+	int err;
+
+	err = rw_verify_area(how, filp, &at, len);
+	revert_creds(old);
+	return err;
+}
+
+/*
+ * Not under the file's credentials: @to may be user memory, and a page fault
+ * there is the caller's own business.
+ */
+ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos)
+{
+	struct file *filp = file->filp;
+	struct kiocb kiocb;
+	ssize_t n;
+	int err;
+
+	if (!iov_iter_count(to))
+		return 0;
+	err = verify_area(filp, READ, pos, iov_iter_count(to));
+	if (err)
+		return err;
+	init_sync_kiocb(&kiocb, filp);
+	kiocb.ki_pos = pos;
+	n = filp->f_op->read_iter(&kiocb, to);
+	return n == -ERESTARTSYS ? -EINTR : n;
+}
+
+static int start_write(struct file *filp)
+{
+	while (!file_start_write_trylock(filp)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_killable(msecs_to_jiffies(PLOG_FREEZE_POLL_MS));
+	}
+	return 0;
+}
+
+int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
+{
+	u64 len = iov_iter_count(from), limit = rlimit(RLIMIT_FSIZE);
+	struct file *filp = file->filp;
+	const struct cred *old;
+	struct kiocb kiocb;
+	int err;
+
+	if (!len)
+		return 0;
+	/*
+	 * The filesystem would send SIGXFSZ for a limit that the caller has set
+	 * for files of its own, and write a part.
+	 */
+	if (limit != RLIM_INFINITY && pos + len > limit)
+		return -EFBIG;
+	err = verify_area(filp, WRITE, pos, min_t(u64, len, MAX_RW_COUNT));
+	if (err)
+		return err;
+	err = start_write(filp);
+	if (err)
+		return err;
+
+	init_sync_kiocb(&kiocb, filp);
+	kiocb.ki_pos = pos;
+	old = override_creds(filp->f_cred);
+	while (iov_iter_count(from)) {
+		ssize_t n = filp->f_op->write_iter(&kiocb, from);
+
+		if (n <= 0) {
+			err = n == -ERESTARTSYS ? -EINTR : n ? n : -EIO;
+			break;
+		}
+	}
+	revert_creds(old);
+	file_end_write(filp);
+	return err;
+}
+
+int plog_file_write(struct plog_file *file, const void *buf, size_t len, u64 pos)
+{
+	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
+	struct iov_iter from;
+
+	iov_iter_kvec(&from, ITER_SOURCE, &vec, 1, len);
+	return plog_file_write_iter(file, &from, pos);
+}
+
+/* A piece that the page cache does not have whole: read it. */
+static int crc_by_read(struct plog_file *file, void **page, u64 pos, size_t len, u32 *crc)
+{
+	ssize_t n;
+
+	if (!*page) {
+		*page = (void *)__get_free_page(GFP_KERNEL);
+		if (!*page)
+			return -ENOMEM;
+	}
+	n = plog_file_read(file, *page, len, pos);
+	if (n < 0)
+		return n;
+	if (n < len)
+		return -EIO;
+	*crc = crc32c(*crc, *page, len);
+	return 0;
+}
+
+int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc)
+{
+	struct address_space *mapping = file->filp->f_mapping;
+	void *page = NULL;
+	int err = 0;
+
+	while (len) {
+		struct folio *folio = filemap_get_folio(mapping, pos >> PAGE_SHIFT);
+		size_t n = min_t(u64, len, PAGE_SIZE - offset_in_page(pos));
+
+		/* A miss is NULL up to 6.2 and an error pointer later. */
+		if (!IS_ERR_OR_NULL(folio) && folio_test_uptodate(folio)) {
+			u64 end = folio_pos(folio) + folio_size(folio);
+
+			for (;;) {
+				void *at = kmap_local_folio(folio, offset_in_folio(folio, pos));
+
+				*crc = crc32c(*crc, at, n);
+				kunmap_local(at);
+				pos += n;
+				len -= n;
+				if (!len || pos >= end)
+					break;
+				n = min_t(u64, len, PAGE_SIZE);
+			}
+			folio_put(folio);
+		} else {
+			if (!IS_ERR_OR_NULL(folio))
+				folio_put(folio);
+			err = crc_by_read(file, &page, pos, n, crc);
+			if (err)
+				break;
+			pos += n;
+			len -= n;
+		}
+		cond_resched();
+	}
+	free_page((unsigned long)page);
+	return err;
+}
+
+int plog_file_truncate(struct plog_file *file, u64 size)
+{
+	const struct cred *old = override_creds(file->filp->f_cred);
+	int err;
+
+	err = vfs_truncate(&file->filp->f_path, size);
+	revert_creds(old);
+	return err;
+}
+
+int plog_file_sync(struct plog_file *file, u64 start, u64 end)
+{
+	/* The size is part of what is needed to read the data back. */
+	return vfs_fsync_range(file->filp, start, end, 1);
+}
+
+void plog_file_readahead(struct plog_file *file, u64 pos, u64 len)
+{
+	vfs_fadvise(file->filp, pos, len, POSIX_FADV_WILLNEED);
+}

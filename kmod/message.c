@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Netlink messages about instances and partitions. */
+#include <linux/plog.h>
+#include <linux/plog_netlink.h>
+#include <linux/rcupdate.h>
+
+#include "message.h"
+#include "net.h"
+#include "part.h"
+#include "version.h"
+
+/* Partitions that are online, out of all members. */
+static u32 count_online(struct plog_instance *inst)
+{
+	struct plog_view view;
+	struct plog_part *part;
+	unsigned long id;
+	u32 online = 0;
+
+	lockdep_assert_held(&inst->mutex);
+
+	xa_for_each(&inst->ids, id, part) {
+		plog_partition_view(part->log, &view);
+		online += view.state == PLOG_PARTITION_ONLINE;
+	}
+	return online;
+}
+
+int plog_message_put_instance(struct sk_buff *skb, struct plog_instance *inst, u32 portid,
+			      u32 seq, int flags, u8 cmd)
+{
+	struct nlattr *nest;
+	u64 incarnation;
+	void *head;
+	u32 port;
+
+	head = genlmsg_put(skb, portid, seq, &plog_family, flags, cmd);
+	if (!head)
+		return -EMSGSIZE;
+	nest = nla_nest_start(skb, PLOG_A_INSTANCE);
+	if (!nest)
+		goto out_cancel;
+	plog_instance_daemon(inst, &incarnation, &port);
+	mutex_lock(&inst->mutex);
+	if (nla_put_u32(skb, PLOG_A_INSTANCE_STATE, inst->state) ||
+	    (inst->label && nla_put_string(skb, PLOG_A_INSTANCE_DATA_DIR, inst->label)) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_PARTITIONS, inst->count) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_ONLINE, count_online(inst)) ||
+	    nla_put_u64_64bit(skb, PLOG_A_INSTANCE_INCARNATION, incarnation,
+			      PLOG_A_INSTANCE_PAD) ||
+	    nla_put_string(skb, PLOG_A_INSTANCE_VERSION, PLOG_VERSION))
+		goto out_unlock;
+	mutex_unlock(&inst->mutex);
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	return 0;
+
+out_unlock:
+	mutex_unlock(&inst->mutex);
+out_cancel:
+	genlmsg_cancel(skb, head);
+	return -EMSGSIZE;
+}
+
+static int put_s64(struct sk_buff *skb, int type, s64 value)
+{
+	return nla_put_s64(skb, type, value, PLOG_A_PARTITION_PAD);
+}
+
+int plog_message_put_partition(struct sk_buff *skb, struct plog_part *part, u32 portid,
+			       u32 seq, int flags, u8 cmd, struct netlink_callback *cb)
+{
+	struct plog_part_setup setup;
+	struct plog_view view;
+	struct nlattr *nest;
+	void *head;
+
+	plog_partition_view(part->log, &view);
+	plog_part_setup_get(part, &setup);
+
+	head = genlmsg_put(skb, portid, seq, &plog_family, flags, cmd);
+	if (!head)
+		return -EMSGSIZE;
+	if (cb)
+		genl_dump_check_consistent(cb, head);
+	nest = nla_nest_start(skb, PLOG_A_PARTITION);
+	if (!nest)
+		goto out_cancel;
+	if (nla_put_string(skb, PLOG_A_PARTITION_TOPIC, part->topic) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_INDEX, part->index) ||
+	    nla_put(skb, PLOG_A_PARTITION_TOPIC_ID, sizeof(setup.topic_id), setup.topic_id) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_STATE, view.state) ||
+	    (view.error && nla_put_u32(skb, PLOG_A_PARTITION_ERROR, view.error)) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_FLAGS, view.flags) ||
+	    nla_put_u8(skb, PLOG_A_PARTITION_NODE, !!READ_ONCE(part->node)) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_UID, from_kuid(&init_user_ns, setup.uid)) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_GID, from_kgid(&init_user_ns, setup.gid)) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_MODE, setup.mode) ||
+	    nla_put_s32(skb, PLOG_A_PARTITION_LEADER_EPOCH, view.leader_epoch) ||
+	    put_s64(skb, PLOG_A_PARTITION_LOG_START, view.log_start) ||
+	    put_s64(skb, PLOG_A_PARTITION_HIGH_WATERMARK, view.high_watermark) ||
+	    put_s64(skb, PLOG_A_PARTITION_LAST_STABLE, view.last_stable) ||
+	    put_s64(skb, PLOG_A_PARTITION_LOG_END, view.log_end) ||
+	    nla_put_u64_64bit(skb, PLOG_A_PARTITION_BYTES, view.bytes, PLOG_A_PARTITION_PAD) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_SEGMENTS, view.segments) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_MAX_MESSAGE_BYTES,
+			setup.config.max_message_bytes) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_SEGMENT_BYTES, setup.config.segment_bytes) ||
+	    nla_put_u64_64bit(skb, PLOG_A_PARTITION_SEGMENT_MS, setup.config.segment_ms,
+			      PLOG_A_PARTITION_PAD) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_INDEX_INTERVAL_BYTES,
+			setup.config.index_interval_bytes) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_INDEX_BYTES, setup.config.index_bytes) ||
+	    put_s64(skb, PLOG_A_PARTITION_MAX_TIMESTAMP, view.max_timestamp))
+		goto out_cancel;
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	return 0;
+
+out_cancel:
+	genlmsg_cancel(skb, head);
+	return -EMSGSIZE;
+}
+
+/* ---- counters ---- */
+
+static const struct {
+	u16 attr;
+	u16 offset;
+} stats_fields[] = {
+#define FIELD(attr, name) { PLOG_A_STATS_##attr, offsetof(struct plog_partition_stats, name) }
+	FIELD(APPENDS, appends),
+	FIELD(RECORDS, records),
+	FIELD(APPEND_BYTES, append_bytes),
+	FIELD(APPEND_REFUSED, append_refused),
+	FIELD(READS, reads),
+	FIELD(READ_BYTES, read_bytes),
+	FIELD(WAKEUPS, wakeups),
+	FIELD(ROLLS, rolls),
+	FIELD(FSYNCS, fsyncs),
+	FIELD(RECOVERED_BYTES, recovered_bytes),
+	FIELD(TRUNCATED_BYTES, truncated_bytes),
+#undef FIELD
+};
+
+static u64 *stats_field(struct plog_partition_stats *stats, unsigned int i)
+{
+	return (void *)stats + stats_fields[i].offset;
+}
+
+static int put_stats(struct sk_buff *skb, const char *topic, u32 index,
+		     struct plog_partition_stats *stats, u32 portid, u32 seq, int flags,
+		     struct netlink_callback *cb)
+{
+	struct nlattr *nest;
+	unsigned int i;
+	void *head;
+
+	head = genlmsg_put(skb, portid, seq, &plog_family, flags, PLOG_CMD_STATS_GET);
+	if (!head)
+		return -EMSGSIZE;
+	if (cb)
+		genl_dump_check_consistent(cb, head);
+	nest = nla_nest_start(skb, PLOG_A_STATS);
+	if (!nest)
+		goto out_cancel;
+	if (topic && (nla_put_string(skb, PLOG_A_STATS_TOPIC, topic) ||
+		      nla_put_u32(skb, PLOG_A_STATS_INDEX, index)))
+		goto out_cancel;
+	for (i = 0; i < ARRAY_SIZE(stats_fields); i++)
+		if (nla_put_u64_64bit(skb, stats_fields[i].attr, *stats_field(stats, i),
+				      PLOG_A_STATS_PAD))
+			goto out_cancel;
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	return 0;
+
+out_cancel:
+	genlmsg_cancel(skb, head);
+	return -EMSGSIZE;
+}
+
+int plog_message_put_stats(struct sk_buff *skb, struct plog_part *part, u32 portid,
+			   u32 seq, int flags, struct netlink_callback *cb)
+{
+	struct plog_partition_stats stats;
+
+	plog_partition_stats(part->log, &stats);
+	return put_stats(skb, part->topic, part->index, &stats, portid, seq, flags, cb);
+}
+
+int plog_message_put_totals(struct sk_buff *skb, struct plog_instance *inst, u32 portid,
+			    u32 seq)
+{
+	struct plog_partition_stats sum, one;
+	struct plog_part *part;
+	unsigned long id;
+	unsigned int i;
+
+	mutex_lock(&inst->mutex);
+	sum = inst->gone;
+	xa_for_each(&inst->ids, id, part) {
+		plog_partition_stats(part->log, &one);
+		for (i = 0; i < ARRAY_SIZE(stats_fields); i++)
+			*stats_field(&sum, i) += *stats_field(&one, i);
+	}
+	mutex_unlock(&inst->mutex);
+	return put_stats(skb, NULL, 0, &sum, portid, seq, 0, NULL);
+}
+
+/* ---- events ---- */
+
+/* RCU; the family is registered. */
+static bool events_on;
+
+static bool anybody_listens(struct plog_instance *inst)
+{
+	struct net *net;
+	bool any;
+
+	rcu_read_lock();
+	net = rcu_dereference(inst->net);
+	any = net && READ_ONCE(events_on) && genl_has_listeners(&plog_family, net, 0);
+	rcu_read_unlock();
+	return any;
+}
+
+/* The namespace, and the family's groups, are there for as long as RCU says so. */
+static void send_event(struct plog_instance *inst, struct sk_buff *skb)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = rcu_dereference(inst->net);
+	if (net && READ_ONCE(events_on))
+		genlmsg_multicast_netns(&plog_family, net, skb, 0, 0, GFP_ATOMIC);
+	else
+		nlmsg_free(skb);
+	rcu_read_unlock();
+}
+
+void plog_message_instance(struct plog_instance *inst)
+{
+	struct sk_buff *skb;
+
+	if (!anybody_listens(inst))
+		return;
+	skb = genlmsg_new(PLOG_MESSAGE_SIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	if (plog_message_put_instance(skb, inst, 0, 0, 0, PLOG_CMD_INSTANCE_NTF))
+		nlmsg_free(skb);
+	else
+		send_event(inst, skb);
+}
+
+void plog_message_partition(struct plog_part *part)
+{
+	struct sk_buff *skb;
+
+	if (!anybody_listens(part->instance))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	if (plog_message_put_partition(skb, part, 0, 0, 0, PLOG_CMD_PARTITION_NTF, NULL))
+		nlmsg_free(skb);
+	else
+		send_event(part->instance, skb);
+}
+
+void plog_message_enable(bool on)
+{
+	WRITE_ONCE(events_on, on);
+	synchronize_rcu();
+}

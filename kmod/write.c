@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From the caller's bytes to an append.
+ *
+ * No page fault of a caller may happen under a partition's append mutex: its
+ * memory can be a userfaultfd's or a FUSE file's, and never arrive.  So the
+ * bytes are copied before, or their pages are pinned before:
+ *
+ *   record mode			copied into a batch that is built here
+ *   up to PLOG_COPY_MAX		copied, and the CRC checked in the copy
+ *   larger, from the daemon		pinned; the engine checks the CRC in the
+ *					page cache, where nobody can change it
+ *   larger, from anybody else		copied, since each record is looked at
+ *
+ * All of them are bounded by the partition's max.message.bytes.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/plog.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/uio.h>
+
+#include "batch.h"
+#include "cdev.h"
+#include "compat.h"
+#include "net.h"
+#include "part.h"
+#include "record.h"
+
+/*
+ * Up to here a copy costs less than pinning: measured in the guest, see
+ * Documentation/design.rst.
+ */
+#define PLOG_COPY_MAX	(64 << 10)
+
+/*
+ * struct plog_bytes - a caller's batch where the engine can take it
+ * @buf: a copy, or
+ * @pages, @vec, @count: pinned pages
+ * @iter: over either
+ */
+struct plog_bytes {
+	u8 *buf;
+	struct page **pages;
+	struct bio_vec *vec;
+	unsigned int count;
+	struct iov_iter iter;
+	struct kvec kvec;
+};
+
+static void bytes_release(struct plog_bytes *bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < bytes->count; i++)
+		plog_compat_unpin_page(bytes->vec[i].bv_page);
+	kvfree(bytes->pages);
+	kvfree(bytes->vec);
+	kvfree(bytes->buf);
+}
+
+static void bytes_kvec(struct plog_bytes *bytes, size_t size)
+{
+	bytes->kvec.iov_base = bytes->buf;
+	bytes->kvec.iov_len = size;
+	iov_iter_kvec(&bytes->iter, ITER_SOURCE, &bytes->kvec, 1, size);
+}
+
+static int bytes_copy(struct plog_bytes *bytes, struct iov_iter *from)
+{
+	size_t size = iov_iter_count(from);
+
+	bytes->buf = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!bytes->buf)
+		return -ENOMEM;
+	if (!copy_from_iter_full(bytes->buf, size, from))
+		return -EFAULT;
+	bytes_kvec(bytes, size);
+	return 0;
+}
+
+/* Pin user memory, segment by segment: one bio_vec a page. */
+static int bytes_pin(struct plog_bytes *bytes, struct iov_iter *from)
+{
+	/* Each segment of a writev can begin and end inside a page. */
+	unsigned int max = DIV_ROUND_UP(iov_iter_count(from), PAGE_SIZE) + 2 * from->nr_segs + 2;
+	size_t size = iov_iter_count(from), left = size;
+
+	bytes->pages = kvmalloc_array(max, sizeof(*bytes->pages), GFP_KERNEL_ACCOUNT);
+	bytes->vec = kvmalloc_array(max, sizeof(*bytes->vec), GFP_KERNEL_ACCOUNT);
+	if (!bytes->pages || !bytes->vec)
+		return -ENOMEM;
+
+	while (left) {
+		size_t start, part;
+		unsigned int i;
+		ssize_t n;
+
+		if (WARN_ON_ONCE(bytes->count >= max))
+			return -EINVAL;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		n = plog_compat_pin_pages(from, bytes->pages, left, max - bytes->count, &start);
+		if (n <= 0)
+			return n == -ERESTARTSYS ? -EINTR : n ? n : -EFAULT;
+		left -= n;
+		for (i = 0; n; i++) {
+			part = min_t(size_t, n, PAGE_SIZE - start);
+			bytes->vec[bytes->count++] = (struct bio_vec){
+				.bv_page = bytes->pages[i],
+				.bv_offset = start,
+				.bv_len = part,
+			};
+			start = 0;
+			n -= part;
+		}
+	}
+	iov_iter_bvec(&bytes->iter, ITER_SOURCE, bytes->vec, bytes->count, size);
+	return 0;
+}
+
+/*
+ * Take a batch from @from into @bytes and @args.  The daemon vouches for what is
+ * inside, and with PLOG_APPEND_REPLICA it may be several batches, which the
+ * engine takes apart.
+ */
+static int bytes_take(struct plog_bytes *bytes, struct iov_iter *from,
+		      struct plog_append_args *args)
+{
+	bool trusted = args->flags & PLOG_APPEND_DAEMON;
+	size_t size = iov_iter_count(from);
+	struct plog_record_summary sum;
+	struct plog_source src;
+	struct plog_batch b;
+	int err;
+
+	args->from = &bytes->iter;
+	if (trusted && size > PLOG_COPY_MAX)
+		return bytes_pin(bytes, from);
+	err = bytes_copy(bytes, from);
+	if (err || args->flags & PLOG_APPEND_REPLICA)
+		return err;
+	err = plog_batch_check(bytes->buf, size, &b);
+	if (err)
+		return err;
+	if (!trusted) {
+		plog_source_mem(&src, bytes->buf, size);
+		err = plog_record_check(&src, &b, &sum);
+		if (err)
+			return err;
+		args->keyless = sum.keyless;
+	}
+	args->checked = true;
+	return 0;
+}
+
+/*
+ * acks=all: wait until everything up to @last is below the high watermark.
+ * Anything that makes that uncertain ends the wait: a new epoch, a truncation,
+ * the end of the partition.  What was appended stays appended.
+ */
+static int wait_for_acks(struct plog_part *part, s64 last, s32 epoch)
+{
+	struct plog_view view;
+	int err;
+
+	err = wait_event_killable(*plog_partition_waitq(part->log), ({
+		plog_partition_view(part->log, &view);
+		view.high_watermark > last || view.state != PLOG_PARTITION_ONLINE ||
+		view.leader_epoch != epoch || view.log_end <= last;
+	}));
+	if (err)
+		return -EINTR;
+	if (view.high_watermark > last && view.leader_epoch == epoch)
+		return 0;
+	if (view.state != PLOG_PARTITION_ONLINE)
+		return view.state == PLOG_PARTITION_FENCED ? -EROFS : -ENODEV;
+	return -ESTALE;
+}
+
+static int append(struct plog_desc *desc, struct plog_part *part, struct plog_append_args *args)
+{
+	struct plog_view view;
+	int err;
+
+	if (!(READ_ONCE(desc->mode) & PLOG_MODE_ACKS_ALL))
+		return plog_partition_append(part->log, args);
+
+	plog_partition_view(part->log, &view);
+	err = plog_partition_append(part->log, args);
+	if (err)
+		return err;
+	return wait_for_acks(part, args->last_offset, view.leader_epoch);
+}
+
+/* ---- record mode ---- */
+
+/*
+ * Add up what the records of @from take: each segment is one.  An empty one is
+ * refused, since a reader could not tell its record from the end of the file.
+ */
+static int measure_records(const struct iov_iter *from, u32 max, u32 *total)
+{
+	struct iov_iter it = *from;
+	u32 count = 0;
+	u64 sum = PLOG_BATCH_HEADER;
+
+	while (iov_iter_count(&it)) {
+		size_t len = iov_iter_single_seg_count(&it);
+
+		if (!len || count >= PLOG_RECORDS_MAX)
+			return -EINVAL;
+		if (len > max)
+			return -EMSGSIZE;
+		sum += plog_record_frame_size(count++, len);
+		if (sum > max)
+			return -EMSGSIZE;
+		iov_iter_advance(&it, len);
+	}
+	/* An advance steps over empty segments; so count them here. */
+	if (!count || (iter_is_iovec(from) && count != from->nr_segs))
+		return -EINVAL;
+	*total = sum;
+	return 0;
+}
+
+static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 total)
+{
+	struct plog_builder builder;
+	size_t size;
+
+	bytes->buf = kvmalloc(total, GFP_KERNEL_ACCOUNT);
+	if (!bytes->buf)
+		return -ENOMEM;
+	plog_builder_init(&builder, bytes->buf, total,
+			  ktime_to_ms(ktime_get_real()));
+	while (iov_iter_count(from)) {
+		size_t len = iov_iter_single_seg_count(from);
+		u8 *value = plog_builder_value(&builder, len);
+
+		if (WARN_ON_ONCE(!value))
+			return -EMSGSIZE;
+		if (!copy_from_iter_full(value, len, from))
+			return -EFAULT;
+	}
+	size = plog_builder_finish(&builder);
+	bytes_kvec(bytes, size);
+	return 0;
+}
+
+static int take_records(struct plog_bytes *bytes, struct iov_iter *from, u32 max,
+			struct plog_append_args *args)
+{
+	u32 total;
+	int err;
+
+	/* A pipe has no records, only bytes. */
+	if (!user_backed_iter(from))
+		return -EINVAL;
+	err = measure_records(from, max, &total);
+	if (err)
+		return err;
+	args->from = &bytes->iter;
+	args->checked = true;
+	args->keyless = true;
+	return build_records(bytes, from, total);
+}
+
+/* ---- write(2), writev(2), splice(2) ---- */
+
+ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct plog_desc *desc = iocb->ki_filp->private_data;
+	struct plog_part *part = plog_desc_part(desc);
+	struct plog_append_args args = { .leader_epoch = -1 };
+	size_t count = iov_iter_count(from);
+	struct plog_bytes bytes = { };
+	struct plog_part_setup setup;
+	int err;
+
+	if (!part)
+		return -ENOTCONN;
+	if (!count)
+		return -EINVAL;
+	if (iocb->ki_flags & IOCB_DSYNC)
+		args.flags |= PLOG_APPEND_SYNC;
+	plog_part_setup_get(part, &setup);
+	if (READ_ONCE(desc->mode) & PLOG_MODE_BATCH) {
+		if (count < PLOG_BATCH_HEADER)
+			return -EINVAL;
+		if (count > setup.config.max_message_bytes)
+			return -EMSGSIZE;
+		err = bytes_take(&bytes, from, &args);
+	} else {
+		err = take_records(&bytes, from, setup.config.max_message_bytes, &args);
+	}
+	if (!err)
+		err = append(desc, part, &args);
+	bytes_release(&bytes);
+	return err ? err : count;
+}
+
+/* ---- PLOG_IOC_APPEND ---- */
+
+int plog_write_append(struct plog_desc *desc, struct plog_append *arg)
+{
+	bool daemon = arg->flags & PLOG_APPEND_DAEMON;
+	struct plog_part *part = plog_desc_part(desc);
+	struct plog_instance *inst = desc->instance;
+	struct plog_append_args args = {
+		.flags = arg->flags,
+		.leader_epoch = daemon ? arg->leader_epoch : -1,
+		.incarnation = arg->incarnation,
+		.current_incarnation = daemon ? &inst->incarnation : NULL,
+	};
+	struct plog_bytes bytes = { };
+	struct plog_part_setup setup;
+	struct iov_iter from;
+	struct iovec iov;
+	u32 max;
+	int err;
+
+	if (daemon ? !desc->privileged : arg->flags & PLOG_APPEND_REPLICA)
+		return -EPERM;
+	if (!daemon && (arg->incarnation || arg->leader_epoch != -1))
+		return -EINVAL;
+	if (arg->length < PLOG_BATCH_HEADER)
+		return -EINVAL;
+	plog_part_setup_get(part, &setup);
+	/* Several batches, each of which the engine measures. */
+	max = arg->flags & PLOG_APPEND_REPLICA ? PLOG_MESSAGE_BYTES_MAX :
+	      setup.config.max_message_bytes;
+	if (arg->length > max)
+		return -EMSGSIZE;
+
+	iov.iov_base = u64_to_user_ptr(arg->data);
+	iov.iov_len = arg->length;
+	if (!access_ok(iov.iov_base, iov.iov_len))
+		return -EFAULT;
+	iov_iter_init(&from, ITER_SOURCE, &iov, 1, iov.iov_len);
+	err = bytes_take(&bytes, &from, &args);
+	if (err)
+		goto out;
+
+	if (daemon) {
+		/* From here on a new daemon waits for us; there is no fault left to wait in. */
+		err = plog_instance_call(inst, arg->incarnation);
+		if (err)
+			goto out;
+		err = plog_partition_append(part->log, &args);
+		plog_instance_call_end(inst);
+	} else {
+		err = append(desc, part, &args);
+	}
+	if (err)
+		goto out;
+	arg->base_offset = args.base_offset;
+	arg->last_offset = args.last_offset;
+	arg->log_append_time = args.log_append_time;
+	arg->log_start = args.log_start;
+out:
+	bytes_release(&bytes);
+	return err;
+}
