@@ -35,7 +35,7 @@ static int teardown(void **state)
 
 /*
  * Check a copy of @n bytes in one go and in small steps, which must agree. @c has the answer
- * of the first. If it is accepted, *@after (may be NULL) is the batch as corrected.
+ * of the first, good until the next call. If it is accepted, *@after (may be NULL) is the batch as corrected.
  */
 static int16_t check(const uint8_t *p, size_t n, struct records_check *c, uint8_t **after)
 {
@@ -43,6 +43,7 @@ static int16_t check(const uint8_t *p, size_t n, struct records_check *c, uint8_
 	struct records_check steps;
 	unsigned int calls = 0;
 
+	arena_reset(&arena);
 	if (n) {
 		memcpy(one, p, n);
 		memcpy(two, p, n);
