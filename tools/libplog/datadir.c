@@ -120,8 +120,8 @@ static int check_locked(struct datadir *dir, struct plog_error *err)
 				      ": %m", dir->path);
 	if (lock.l_type == F_UNLCK)
 		return plog_error_set(err, -ENOLCK, "nobody serves %s, although it was said to be "
-				      "served; was the directory moved, or another mounted over it?",
-				      dir->path);
+				      "served; was the directory moved, or another mounted over "
+				      "it?", dir->path);
 	return 0;
 }
 

@@ -223,8 +223,8 @@ static int topic_from_properties(struct datadir_topic *topic, const struct prope
 			if (ret == -ENOMEM)
 				return plog_error_set(err, ret, "out of memory");
 			if (ret)
-				return plog_error_set(err, ret, "%s" DATADIR_TOPIC_SUFFIX ", line %u: "
-						      "%s=%s cannot be used", topic->name,
+				return plog_error_set(err, ret, "%s" DATADIR_TOPIC_SUFFIX ", line "
+						      "%u: %s=%s cannot be used", topic->name,
 						      entry->line, entry->key, entry->value);
 		}
 	}

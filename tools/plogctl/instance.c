@@ -104,8 +104,8 @@ static int serve_topics(struct setting *set, struct plog_error *err)
 				set->wanted.count--;
 			}
 			if (made)
-				warn("the folder of partition %s/%" PRIu32 " was missing; it begins "
-				     "anew, empty", topics[i].name, n);
+				warn("the folder of partition %s/%" PRIu32 " was missing; it "
+				     "begins anew, empty", topics[i].name, n);
 		}
 	}
 	datadir_topics_free(topics, count);
@@ -267,9 +267,9 @@ static int wait_stopped(struct net *net, uint64_t timeout_s, struct plog_error *
 			return plog_error_set(err, -EINTR, "interrupted; the instance goes on "
 					      "stopping");
 		if (now_ms() >= end)
-			return plog_error_set(err, -ETIMEDOUT, "the instance has not stopped within "
-					      "%" PRIu64 " s; it goes on stopping, see: plogctl "
-					      "instance show", timeout_s);
+			return plog_error_set(err, -ETIMEDOUT, "the instance has not stopped "
+					      "within %" PRIu64 " s; it goes on stopping, see: "
+					      "plogctl instance show", timeout_s);
 		net_events_wait(net, 500, NULL, NULL);
 	}
 }
@@ -287,8 +287,8 @@ static int stop(struct net *net, uint64_t timeout_s, char *data_dir, size_t size
 		return ret;
 	snprintf(data_dir, size, "%s", info.data_dir);
 	if (info.state == PLOG_INSTANCE_NONE || info.state == PLOG_INSTANCE_STOPPED)
-		return plog_error_set(err, -ENODEV, "there is nothing to stop: no data directory is "
-				      "set in this network namespace");
+		return plog_error_set(err, -ENODEV, "there is nothing to stop: no data directory "
+				      "is set in this network namespace");
 	if (info.state == PLOG_INSTANCE_RUNNING) {
 		ret = kernel_instance_stop(net, err);
 		if (ret)

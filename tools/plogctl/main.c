@@ -9,9 +9,10 @@ const struct command commands[] = {
 	{
 		.group = "instance", .verb = "set", .usage = "--data-dir DIR",
 		.summary = "serve the topics of a data directory",
-		.text = "Locks DIR, hands it to the module and puts every partition found there into\n"
-			"service, then waits until all are online. A directory of Apache Kafka is\n"
-			"adopted. Setting the same directory again puts into service what is not yet.",
+		.text = "Locks DIR, hands it to the module and puts every partition found there\n"
+			"into service, then waits until all are online. A directory of Apache\n"
+			"Kafka is adopted. Setting the same directory again puts into service\n"
+			"what is not yet.",
 		.options = instance_set_options, .run = instance_set,
 	}, {
 		.group = "instance", .verb = "show", .usage = "",
@@ -24,8 +25,8 @@ const struct command commands[] = {
 	}, {
 		.group = "topic", .verb = "create", .usage = "NAME [OPTION...]",
 		.summary = "make a topic",
-		.text = "With a daemon (plogd) running, it makes the topic; without, plogctl does.\n"
-			"Partition N appears as /dev/plog/NAME/N.",
+		.text = "With a daemon (plogd) running, it makes the topic; without, plogctl\n"
+			"does. Partition N appears as /dev/plog/NAME/N.",
 		.options = topic_create_options, .args_min = 1, .args_max = 1,
 		.run = topic_create,
 	}, {
@@ -41,8 +42,8 @@ const struct command commands[] = {
 	}, {
 		.group = "topic", .verb = "alter", .usage = "NAME OPTION...",
 		.summary = "change a topic's configuration, owner or number of partitions",
-		.text = "The number of partitions can only grow. With --partition N, --owner and --mode\n"
-			"are of that partition only.",
+		.text = "The number of partitions can only grow. With --partition N, --owner and\n"
+			"--mode are of that partition only.",
 		.options = topic_alter_options, .args_min = 1, .args_max = 1,
 		.run = topic_alter,
 	}, {

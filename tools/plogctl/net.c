@@ -71,9 +71,9 @@ int net_open(struct net **out, struct plog_error *err)
 	net->family = genl_ctrl_resolve(net->socket, PLOG_GENL_NAME);
 	if (net->family < 0) {
 		net_close(net);
-		return plog_error_set(err, -ENOENT, "the plog module is not loaded (genetlink family "
-				      "\"" PLOG_GENL_NAME "\" not found); run: modprobe plog, or "
-				      "insmod plog.ko");
+		return plog_error_set(err, -ENOENT, "the plog module is not loaded (genetlink "
+				      "family \"" PLOG_GENL_NAME "\" not found); run: modprobe "
+				      "plog, or insmod plog.ko");
 	}
 	*out = net;
 	return 0;

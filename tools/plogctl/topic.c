@@ -10,7 +10,7 @@
 
 const struct option topic_create_options[] = {
 	{ "--partitions", "N", "how many (default 1)", false },
-	{ "--config", "KEY=VALUE", "configuration; \"plogctl topic configs\" lists the keys", true },
+	{ "--config", "KEY=VALUE", "configuration; see \"plogctl topic configs\"", true },
 	{ "--owner", "USER[:GROUP]", "of the partitions (default: who runs plogctl)", false },
 	{ "--mode", "OCTAL", "who may read and write (default 0600)", false },
 	{ "--no-node", NULL, "no /dev/plog/NAME/N", false },
