@@ -398,7 +398,9 @@ def verdict(opt, guest):
     if found:
         if not opt.verbose:
             show_log(log)
-        say(f"the kernel reported a failure: {found[0].strip()}")
+        # The line behind "cut here" says what it is.
+        first = next((line for line in found if "---[" not in line), found[0])
+        say(f"the kernel reported a failure: {first.strip()}")
         return fail.KERNEL
     if guest.fatal or guest.ready is None:
         if guest.ended_by and not guest.fatal:
