@@ -15,6 +15,16 @@ struct reader {
 	struct codec_fault *fault;
 };
 
+/* The bytes to read. None may come without a place. */
+static void give(struct reader *r, const uint8_t *p, size_t n)
+{
+	static const uint8_t nothing[1];
+
+	r->begin = n ? p : nothing;
+	r->p = r->begin;
+	r->end = r->begin + n;
+}
+
 static size_t left(const struct reader *r)
 {
 	return (size_t)(r->end - r->p);
@@ -337,12 +347,13 @@ int codec_decode(const struct schema *schema, int16_t version, bool flexible,
 		 struct codec_fault *fault)
 {
 	struct reader r = {
-		.begin = p, .p = p, .end = p + n, .version = version, .flexible = flexible,
+		.version = version, .flexible = flexible,
 		.arena = arena, .schema = schema->name, .fault = fault,
 	};
 	void *obj = arena_alloc(arena, schema->size);
 	int err;
 
+	give(&r, p, n);
 	if (!obj)
 		return full(&r);
 	err = read_struct(&r, schema, obj);
@@ -364,13 +375,12 @@ int codec_decode_request(const struct api *api, int16_t version, const uint8_t *
 int codec_read_header(const uint8_t *p, size_t n, struct codec_header *h,
 		      struct codec_fault *fault)
 {
-	struct reader r = {
-		.begin = p, .p = p, .end = p + n, .schema = "request header", .fault = fault,
-	};
+	struct reader r = { .schema = "request header", .fault = fault };
 	int64_t key, version, correlation;
 	const struct api *api;
 	int err;
 
+	give(&r, p, n);
 	err = read_int(&r, 2, &key);
 	if (!err)
 		err = read_int(&r, 2, &version);

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Seeds for the fuzzers, out of the messages and batches that the unit tests compare with.
+
+    seeds.py FUZZER FOLDER
+"""
+import os
+import struct
+import sys
+
+UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit")
+# as in api_table[]: key -> (index, lowest version)
+APIS = {0: (0, 0), 1: (1, 4), 2: (2, 1), 3: (3, 0), 18: (4, 0), 19: (5, 2), 20: (6, 1)}
+FLEXIBLE = {0: 9, 1: 12, 2: 6, 3: 9, 18: 3, 19: 5, 20: 4}
+
+
+def lines(name):
+    with open(os.path.join(UNIT, name)) as f:
+        return [line.split() for line in f if not line.startswith("#")]
+
+
+def fuzz_codec():
+    for key, version, side, bare, raw in lines("golden_messages.txt"):
+        key, version, raw = int(key), int(version), bytes.fromhex(raw)
+        index, lowest = APIS[key]
+        if side == "q":
+            yield bytes([0, 0, 2]) + raw
+            continue
+        head = 4 + (version >= FLEXIBLE[key] and key != 18)
+        yield bytes([index, version - lowest, 1]) + raw[head:]
+
+
+def fuzz_records():
+    for _, raw in lines("golden_batches.txt"):
+        raw = bytes.fromhex(raw)
+        yield b"\x00" + raw
+        yield b"\x01" + raw
+        yield b"\x05" + raw
+    # bare snappy: a literal only
+    records = bytes.fromhex("0e000000026b02760000")[:8]
+    block = bytes([len(records), (len(records) - 1) << 2]) + records
+    head = struct.pack(">qiibIhiqqqhii", 0, 49 + len(block), -1, 2, 0, 2, 0, 0, 0, -1, -1, -1, 1)
+    yield b"\x01" + head + block
+
+
+def main():
+    name, folder = sys.argv[1:]
+    os.makedirs(folder, exist_ok=True)
+    for i, seed in enumerate(globals().get(name, lambda: [])()):
+        with open(os.path.join(folder, f"seed-{i:04}"), "wb") as f:
+            f.write(seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
