@@ -14,7 +14,6 @@
  * The cut after a failed write waits like every truncate(2).
  */
 #include <linux/cred.h>
-#include <linux/crc32c.h>
 #include <linux/dcache.h>
 #include <linux/fadvise.h>
 #include <linux/file.h>
@@ -29,6 +28,7 @@
 #include <linux/uio.h>
 
 #include "compat.h"
+#include "compat/crc32c.h"
 #include "vfs.h"
 
 /* A frozen filesystem is tried again this often: nothing tells of a thaw. */

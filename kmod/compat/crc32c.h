@@ -3,7 +3,11 @@
 #ifndef _PLOG_COMPAT_CRC32C_H
 #define _PLOG_COMPAT_CRC32C_H
 
-#if __has_include(<linux/crc32c.h>)
+#ifdef __KERNEL__
+#include "have.h"
+#endif
+
+#if defined(HAVE_LINUX_CRC32C_H) || !defined(__KERNEL__)
 #include <linux/crc32c.h>
 #else
 #include <linux/crc32.h>

@@ -3,7 +3,11 @@
 #ifndef _PLOG_COMPAT_UNALIGNED_H
 #define _PLOG_COMPAT_UNALIGNED_H
 
-#if __has_include(<linux/unaligned.h>)
+#ifdef __KERNEL__
+#include "have.h"
+#endif
+
+#if defined(HAVE_LINUX_UNALIGNED_H) || !defined(__KERNEL__)
 #include <linux/unaligned.h>
 #else
 #include <asm/unaligned.h>
