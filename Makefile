@@ -28,11 +28,16 @@ user: packages engine ## plogd, plogctl and the C library
 run: all ## a running broker at 127.0.0.1:9092 (FRESH=1: with an empty log, PORT=N)
 	@tools/run/run
 
-check: ## all tests; the last line counts them
+check: test-packages all ## all tests; the last line counts them
 	@selftests/run check
 
-check-debug: ## the kernel tests on a debug kernel (KASAN, lockdep, kmemleak)
+check-debug: test-packages all ## the kernel tests on a debug kernel (KASAN, lockdep, kmemleak)
+	@tools/kernel/kernel path debug modules >/dev/null
+	@tools/kernel/module debug
 	@selftests/run check-debug
+
+test-packages: packages
+	@tools/setup/packages @test @vm @kernel @docs
 
 demo: all ## a real text through device, broker and clients, compared
 	@tools/demo/demo
@@ -40,10 +45,7 @@ demo: all ## a real text through device, broker and clients, compared
 bench: all ## ratios and instruction counts, measured in the guest
 	@tools/bench/bench
 
-install: ## into DESTDIR: programs, library, headers, module source for DKMS
-	@tools/setup/install "$(DESTDIR)"
-
 clean: ## what was built in this tree (kernels in the cache stay)
 	rm -rf build
 
-.PHONY: help all packages module engine user run check check-debug demo bench install clean
+.PHONY: help all packages test-packages module engine user run check check-debug demo bench clean
