@@ -11,6 +11,7 @@
 #include <linux/wait.h>
 
 #include "file.h"
+#include "record.h"
 
 struct plog_partition;
 struct plog_segment;
@@ -142,6 +143,8 @@ void plog_partition_count_read(struct plog_partition *p, u64 bytes);
  * @incarnation, @leader_epoch: with PLOG_APPEND_DAEMON checked under the mutex
  *	against *@current_incarnation and the partition's epoch
  * @current_incarnation: where the owner keeps it; may be NULL
+ * @raw, @size: the batch in kernel memory of the caller's that the engine may
+ *	change (it writes the header there); or, with @raw NULL:
  * @from: the bytes, kernel memory or pinned pages; consumed
  * @checked: the whole batch is in kernel memory and plog_batch_check() and,
  *	     without PLOG_APPEND_DAEMON, plog_record_check() found it right: neither
@@ -155,6 +158,8 @@ struct plog_append_args {
 	s32 leader_epoch;
 	u64 incarnation;
 	const u64 *current_incarnation;
+	u8 *raw;
+	size_t size;
 	struct iov_iter *from;
 	bool checked;
 	bool keyless;
@@ -304,13 +309,11 @@ struct plog_reader {
 	enum plog_end end;
 	s64 offset;		/* of the next record wanted; -1: the log start */
 	struct plog_extent ext;	/* where the last one was found */
-	u32 batch_pos;		/* of the batch that holds @offset, in @ext */
-	u32 batch_size;		/* 0: not known */
+	struct plog_source src;	/* the bytes of @ext; its window is ours */
+	u32 batch_pos;		/* of the batch that is read, in @ext */
+	u32 batch_size;		/* 0: its header was not looked at */
 	s64 batch_base;
-	u32 record_pos;		/* of the next record, in the batch */
-	u8 *window;		/* bytes of the log read ahead */
-	u64 window_pos;
-	u32 window_len;
+	u32 record_pos;		/* of the next record, in @ext */
 };
 void plog_reader_init(struct plog_reader *r, struct plog_partition *p, enum plog_end end);
 void plog_reader_release(struct plog_reader *r);

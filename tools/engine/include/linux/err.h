@@ -28,6 +28,11 @@ static inline bool IS_ERR_OR_NULL(const void *p)
 	return !p || IS_ERR(p);
 }
 
+static inline int PTR_ERR_OR_ZERO(const void *p)
+{
+	return IS_ERR(p) ? PTR_ERR(p) : 0;
+}
+
 #define ERR_CAST(p)	((void *)(p))
 
 #endif

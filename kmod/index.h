@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The two sparse indexes of a segment, in Kafka's format, big endian:
+ *
+ *  .index      u32 offset - base, u32 position: the last offset of a batch and
+ *              where that batch begins
+ *  .timeindex  s64 timestamp, u32 offset - base: the largest timestamp up to
+ *              here and the last offset of the first batch that has it
+ *
+ * Both only ever help: what a look-up finds is checked against the log, and a
+ * look-up that finds nothing starts at the segment's first byte.
+ */
+#ifndef _PLOG_INDEX_H
+#define _PLOG_INDEX_H
+
+#include <linux/types.h>
+
+struct plog_file;
+
+#define PLOG_INDEX_ENTRY	8
+#define PLOG_TIMEINDEX_ENTRY	12
+
+/**
+ * struct plog_index - an open offset index
+ * @file: NULL where there is none
+ * @entries: valid ones; written by whoever appends, read by anyone
+ * @last_offset: of the last entry, relative; of the writer alone
+ */
+struct plog_index {
+	struct plog_file *file;
+	u32 entries;
+	s32 last_offset;
+};
+
+/**
+ * struct plog_timeindex - an open time index
+ * @last_timestamp, @last_offset: of the last entry; -1 and 0 without one
+ */
+struct plog_timeindex {
+	struct plog_file *file;
+	u32 entries;
+	s64 last_timestamp;
+	s32 last_offset;
+};
+
+/**
+ * plog_index_load() - take over the entries of the open file
+ * @log_end: size of the log: no entry may point behind it
+ *
+ * Looks at the size and the last entry alone.
+ * Return: 0; -EBADMSG if it is damaged (no entries are taken); an error of the file.
+ */
+int plog_index_load(struct plog_index *idx, u64 log_end);
+int plog_timeindex_load(struct plog_timeindex *idx);
+
+/**
+ * plog_index_append() - add an entry
+ * @offset: relative to the base offset
+ *
+ * Return: 0; -EINVAL unless @offset is above that of the last entry (and, for
+ * the time index, @timestamp above the last); an error of the file: the entry is not there.
+ */
+int plog_index_append(struct plog_index *idx, s32 offset, u32 pos);
+int plog_timeindex_append(struct plog_timeindex *idx, s64 timestamp, s32 offset);
+
+/**
+ * plog_index_lookup() - the last entry with an offset not above @offset
+ *
+ * Return: 1 and the entry, 0 if there is none, or an error of the file.
+ */
+int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos);
+
+/* The last entry with a position not above @pos. */
+int plog_index_lookup_pos(struct plog_index *idx, u64 pos, s32 *found, u32 *found_pos);
+
+/* The last entry with a timestamp not above @timestamp. */
+int plog_timeindex_lookup(struct plog_timeindex *idx, s64 timestamp, s64 *found, s32 *offset);
+
+/**
+ * plog_index_cut() - drop the entries of batches at or behind @pos
+ * plog_timeindex_cut() - drop those with an offset of @offset or more
+ *
+ * The file is cut too; an error of that is no harm and is not told.
+ */
+void plog_index_cut(struct plog_index *idx, u64 pos);
+void plog_timeindex_cut(struct plog_timeindex *idx, s64 offset);
+
+/* Drop everything. Return: 0 or an error of the file. */
+int plog_index_reset(struct plog_index *idx);
+int plog_timeindex_reset(struct plog_timeindex *idx);
+
+/* Make the file as long as its entries, where a failed write left more. */
+void plog_index_trim(struct plog_index *idx);
+void plog_timeindex_trim(struct plog_timeindex *idx);
+
+#endif /* _PLOG_INDEX_H */

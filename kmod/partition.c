@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Partitions: their life, and what they show to readers.
+ */
+#define pr_fmt(fmt) "plog: " fmt
+
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/limits.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "engine.h"
+
+struct workqueue_struct *plog_roll_wq;
+struct workqueue_struct *plog_flush_wq;
+
+int plog_engine_init(void)
+{
+	/* two: a flush may wait for a partition whose append waits for a roll */
+	plog_roll_wq = alloc_workqueue("plog_roll", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!plog_roll_wq)
+		return -ENOMEM;
+	plog_flush_wq = alloc_workqueue("plog_flush", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!plog_flush_wq) {
+		destroy_workqueue(plog_roll_wq);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void plog_engine_exit(void)
+{
+	destroy_workqueue(plog_flush_wq);
+	destroy_workqueue(plog_roll_wq);
+	rcu_barrier();
+}
+
+s64 plog_now_ms(void)
+{
+	return ktime_to_ms(ktime_get_real());
+}
+
+/* ---- configuration ---- */
+
+void plog_config_init(struct plog_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->max_message_bytes = PLOG_MESSAGE_BYTES_DEFAULT;
+	config->segment_bytes = 1u << 30;
+	config->segment_ms = 7ULL * 24 * 60 * 60 * 1000;
+	config->index_interval_bytes = 4096;
+	config->index_bytes = 10 << 20;
+}
+
+#define STATE_FLAGS (PLOG_STATE_REPLICATED | PLOG_STATE_LEADER | PLOG_STATE_COMPACT | \
+		     PLOG_STATE_INTERNAL | PLOG_STATE_LOG_APPEND_TIME)
+
+int plog_config_check(const struct plog_config *config, const char **what)
+{
+	*what = NULL;
+	if (config->flags & ~STATE_FLAGS)
+		*what = "flags";
+	else if (config->max_message_bytes < PLOG_MESSAGE_BYTES_MIN ||
+		 config->max_message_bytes > PLOG_MESSAGE_BYTES_MAX)
+		*what = "max.message.bytes";
+	else if (config->segment_bytes < 14 || config->segment_bytes > INT_MAX)
+		*what = "segment.bytes";
+	else if (config->segment_ms < 1 || config->segment_ms > S64_MAX)
+		*what = "segment.ms";
+	else if (config->index_interval_bytes > INT_MAX)
+		*what = "index.interval.bytes";
+	else if (config->index_bytes < PLOG_TIMEINDEX_ENTRY || config->index_bytes > INT_MAX)
+		*what = "segment.index.bytes";
+	return *what ? -ERANGE : 0;
+}
+
+int plog_partition_configure(struct plog_partition *p, const struct plog_config *config)
+{
+	const char *what;
+	int err = plog_config_check(config, &what);
+
+	if (err)
+		return err;
+	if (mutex_lock_killable(&p->lock))
+		return -EINTR;
+	p->config = *config;
+	if (p->pub.state == PLOG_PARTITION_ONLINE || p->pub.state == PLOG_PARTITION_FENCED)
+		plog_active(p)->index_interval = config->index_interval_bytes;
+	plog_publish_begin(p);
+	WRITE_ONCE(p->pub.flags, config->flags);
+	if (!(config->flags & PLOG_STATE_REPLICATED))
+		smp_store_release(&p->pub.high_watermark, p->pub.log_end);
+	plog_publish_end(p);
+	mutex_unlock(&p->lock);
+	plog_wake(p);
+	return 0;
+}
+
+void plog_partition_config(struct plog_partition *p, struct plog_config *config)
+{
+	mutex_lock(&p->lock);
+	*config = p->config;
+	mutex_unlock(&p->lock);
+}
+
+/* ---- life ---- */
+
+struct plog_partition *plog_partition_create(const char *name, struct plog_dir *dir,
+					     const struct plog_config *config,
+					     const struct plog_partition_events *ops, void *owner)
+{
+	struct plog_partition *p;
+	const char *what;
+	int err;
+
+	err = plog_config_check(config, &what);
+	if (err)
+		goto err_dir;
+	err = -ENOMEM;
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	if (!p)
+		goto err_dir;
+	p->name = kstrdup(name, GFP_KERNEL);
+	if (!p->name)
+		goto err_free;
+	refcount_set(&p->refs, 1);
+	p->dir = dir;
+	p->ops = ops;
+	p->owner = owner;
+	mutex_init(&p->lock);
+	seqcount_mutex_init(&p->seq, &p->lock);
+	mutex_init(&p->state_lock);
+	mutex_init(&p->sync_lock);
+	spin_lock_init(&p->point_lock);
+	init_waitqueue_head(&p->waitq);
+	init_waitqueue_head(&p->roll_wait);
+	INIT_WORK(&p->roll.work, plog_roll_work);
+	INIT_WORK(&p->flush_work, plog_flush_work);
+	p->config = *config;
+	p->pub.flags = config->flags;
+	p->pub.state = PLOG_PARTITION_OPENING;
+	p->pub.first_unstable = S64_MAX;
+	p->pub.max_timestamp = -1;
+	return p;
+
+err_free:
+	kfree(p);
+err_dir:
+	plog_dir_put(dir);
+	return ERR_PTR(err);
+}
+
+void *plog_partition_owner(const struct plog_partition *p)
+{
+	return p->owner;
+}
+
+const char *plog_partition_name(const struct plog_partition *p)
+{
+	return p->name;
+}
+
+void plog_partition_get(struct plog_partition *p)
+{
+	refcount_inc(&p->refs);
+}
+
+/* Publish a new state, under the append mutex. */
+static void set_state(struct plog_partition *p, u32 state, int error)
+{
+	plog_publish_begin(p);
+	WRITE_ONCE(p->pub.error, -error);
+	WRITE_ONCE(p->pub.state, state);
+	plog_publish_end(p);
+	if (p->ops && p->ops->state)
+		p->ops->state(p, state, -error);
+}
+
+/* Waiters look at the state too. */
+static void wake_everyone(struct plog_partition *p)
+{
+	wake_up_all(&p->waitq);
+	if (p->ops && p->ops->visible)
+		p->ops->visible(p);
+}
+
+static void drop_table(struct plog_partition *p)
+{
+	struct plog_table *table;
+	u32 i;
+
+	mutex_lock(&p->lock);
+	table = plog_table(p);
+	plog_publish_begin(p);
+	rcu_assign_pointer(p->table, NULL);
+	plog_publish_end(p);
+	mutex_unlock(&p->lock);
+	if (!table)
+		return;
+	for (i = 0; i < table->count; i++) {
+		struct plog_segment *seg = table->seg[i];
+
+		if (seg->held)
+			plog_segment_unuse(seg);
+		seg->held = false;
+		plog_segment_retire(seg);
+		plog_segment_put(seg);
+	}
+	kvfree_rcu(table, rcu);
+}
+
+static int do_close(struct plog_partition *p, bool clean)
+{
+	u32 state;
+	int err = 0;
+
+	mutex_lock(&p->lock);
+	state = p->pub.state;
+	if (state == PLOG_PARTITION_CLOSED) {
+		mutex_unlock(&p->lock);
+		return 0;
+	}
+	plog_roll_settle(p, -1, false);
+	clean = clean && state == PLOG_PARTITION_ONLINE;
+	if (clean && plog_active(p)->active)
+		plog_segment_seal(plog_active(p));
+	set_state(p, PLOG_PARTITION_CLOSED, 0);
+	mutex_unlock(&p->lock);
+	wake_everyone(p);
+	if (clean) {
+		err = plog_sync_log(p, false);
+		if (!err)
+			err = plog_save(p, true, true);
+		if (err)
+			pr_warn("%s: not closed cleanly (error %d): the next start will check the log\n",
+				p->name, err);
+	}
+	drop_table(p);
+	return err;
+}
+
+int plog_partition_close(struct plog_partition *p, bool clean)
+{
+	int err = do_close(p, clean);
+
+	flush_work(&p->flush_work);
+	return err;
+}
+
+void plog_partition_put(struct plog_partition *p)
+{
+	if (!refcount_dec_and_test(&p->refs))
+		return;
+	/* each work item holds a reference: none is queued */
+	do_close(p, false);
+	plog_dir_put(p->dir);
+	mutex_destroy(&p->sync_lock);
+	mutex_destroy(&p->state_lock);
+	mutex_destroy(&p->lock);
+	kfree(p->name);
+	kfree(p);
+}
+
+int plog_partition_open(struct plog_partition *p)
+{
+	int err;
+
+	mutex_lock(&p->lock);
+	if (p->pub.state != PLOG_PARTITION_OPENING) {
+		mutex_unlock(&p->lock);
+		return -EBUSY;
+	}
+	err = plog_recover(p);
+	if (err)
+		pr_err("%s: cannot be opened (error %d)\n", p->name, err);
+	set_state(p, err ? PLOG_PARTITION_FAILED : PLOG_PARTITION_ONLINE, err);
+	mutex_unlock(&p->lock);
+	if (err)
+		drop_table(p);
+	wake_everyone(p);
+	return err;
+}
+
+/* ---- what is published ---- */
+
+struct plog_table *plog_table_alloc(u32 count)
+{
+	struct plog_table *table = kvzalloc(struct_size(table, seg, count), GFP_KERNEL);
+
+	return table;
+}
+
+struct plog_table *plog_table(struct plog_partition *p)
+{
+	return rcu_dereference_protected(p->table, lockdep_is_held(&p->lock));
+}
+
+struct plog_segment *plog_active(struct plog_partition *p)
+{
+	struct plog_table *table = plog_table(p);
+
+	return table->seg[table->count - 1];
+}
+
+void plog_publish_begin(struct plog_partition *p)
+{
+	lockdep_assert_held(&p->lock);
+	write_seqcount_begin(&p->seq);
+}
+
+void plog_publish_end(struct plog_partition *p)
+{
+	write_seqcount_end(&p->seq);
+}
+
+static void copy_published(const struct plog_published *from, struct plog_published *to)
+{
+	to->state = READ_ONCE(from->state);
+	to->error = READ_ONCE(from->error);
+	to->flags = READ_ONCE(from->flags);
+	to->leader_epoch = READ_ONCE(from->leader_epoch);
+	to->log_start = READ_ONCE(from->log_start);
+	to->high_watermark = READ_ONCE(from->high_watermark);
+	to->first_unstable = READ_ONCE(from->first_unstable);
+	to->log_end = READ_ONCE(from->log_end);
+	to->max_timestamp = READ_ONCE(from->max_timestamp);
+	to->bytes = READ_ONCE(from->bytes);
+	to->active_end = READ_ONCE(from->active_end);
+}
+
+/* The index of the last segment with a base not above @offset, or -1. */
+static int find_segment(const struct plog_table *table, s64 offset)
+{
+	int low = 0, high = table->count;
+
+	while (low < high) {
+		int mid = low + (high - low) / 2;
+
+		if (table->seg[mid]->base <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low - 1;
+}
+
+void plog_look(struct plog_partition *p, s64 offset, struct plog_look *look)
+{
+	struct plog_segment *seg;
+	struct plog_table *table;
+	unsigned int seq;
+	int i;
+
+again:
+	seg = NULL;
+	rcu_read_lock();
+	seq = read_seqcount_begin(&p->seq);
+	copy_published(&p->pub, &look->pub);
+	table = rcu_dereference(p->table);
+	look->segments = table ? table->count : 0;
+	if (table && table->count && offset >= 0) {
+		i = max_t(int, find_segment(table, offset), 0);
+		seg = table->seg[i];
+		look->active = i == table->count - 1;
+		look->next = look->active ? look->pub.log_end : table->seg[i + 1]->base;
+		look->end = look->active ? look->pub.active_end : READ_ONCE(seg->end);
+		look->cut_gen = READ_ONCE(seg->cut_gen);
+	}
+	if (read_seqcount_retry(&p->seq, seq) || (seg && !refcount_inc_not_zero(&seg->refs))) {
+		rcu_read_unlock();
+		goto again;
+	}
+	rcu_read_unlock();
+	look->seg = seg;
+}
+
+void plog_look_put(struct plog_look *look)
+{
+	if (look->seg)
+		plog_segment_put(look->seg);
+	look->seg = NULL;
+}
+
+void plog_look_view(const struct plog_look *look, struct plog_view *view)
+{
+	const struct plog_published *pub = &look->pub;
+
+	view->state = pub->state;
+	view->error = pub->error;
+	view->flags = pub->flags;
+	view->segments = look->segments;
+	view->leader_epoch = pub->leader_epoch;
+	view->log_start = pub->log_start;
+	view->high_watermark = pub->high_watermark;
+	view->last_stable = min_t(s64, pub->high_watermark, pub->first_unstable);
+	view->log_end = pub->log_end;
+	view->max_timestamp = pub->max_timestamp;
+	view->bytes = pub->bytes;
+}
+
+void plog_partition_view(struct plog_partition *p, struct plog_view *view)
+{
+	struct plog_look look;
+
+	plog_look(p, -1, &look);
+	plog_look_view(&look, view);
+	plog_look_put(&look);
+}
+
+s64 plog_partition_end(struct plog_partition *p, enum plog_end end)
+{
+	switch (end) {
+	case PLOG_END_LEO:
+		return smp_load_acquire(&p->pub.log_end);
+	case PLOG_END_LSO:
+		return min_t(s64, smp_load_acquire(&p->pub.high_watermark),
+			     READ_ONCE(p->pub.first_unstable));
+	default:
+		return smp_load_acquire(&p->pub.high_watermark);
+	}
+}
+
+struct wait_queue_head *plog_partition_waitq(struct plog_partition *p)
+{
+	return &p->waitq;
+}
+
+void plog_wake(struct plog_partition *p)
+{
+	if (wq_has_sleeper(&p->waitq)) {
+		wake_up_all(&p->waitq);
+		atomic64_inc(&p->count.wakeups);
+	}
+	if (p->ops && p->ops->visible)
+		p->ops->visible(p);
+}
+
+void plog_fence(struct plog_partition *p, int error, const char *why)
+{
+	lockdep_assert_held(&p->lock);
+	if (p->pub.state != PLOG_PARTITION_ONLINE)
+		return;
+	pr_err("%s: %s (error %d): fenced, takes no appends until it is opened again\n",
+	       p->name, why, error);
+	set_state(p, PLOG_PARTITION_FENCED, error);
+	wake_up_all(&p->waitq);
+}
+
+int plog_check_state(const struct plog_partition *p)
+{
+	switch (READ_ONCE(p->pub.state)) {
+	case PLOG_PARTITION_ONLINE:
+		return 0;
+	case PLOG_PARTITION_OPENING:
+		return -EAGAIN;
+	case PLOG_PARTITION_FENCED:
+		return -EROFS;
+	default:
+		return -ENODEV;
+	}
+}
+
+int plog_check_fence(const struct plog_partition *p, s32 leader_epoch, u64 incarnation,
+		     const u64 *current_incarnation)
+{
+	if (current_incarnation && READ_ONCE(*current_incarnation) != incarnation)
+		return -ESTALE;
+	return leader_epoch == p->pub.leader_epoch ? 0 : -ESTALE;
+}
+
+int plog_save(struct plog_partition *p, bool clean, bool sync)
+{
+	struct plog_saved saved;
+	struct plog_look look;
+	int err;
+
+	mutex_lock(&p->state_lock);
+	plog_look(p, S64_MAX, &look);
+	if (!clean && look.pub.state == PLOG_PARTITION_CLOSED) {
+		/* a flush that comes late: the last word is spoken */
+		mutex_unlock(&p->state_lock);
+		plog_look_put(&look);
+		return 0;
+	}
+	saved = p->saved;
+	saved.clean = clean;
+	saved.leftovers = READ_ONCE(p->leftovers);
+	saved.log_start = max_t(s64, saved.log_start, look.pub.log_start);
+	saved.high_watermark = max_t(s64, look.pub.high_watermark, saved.log_start);
+	saved.log_end = look.pub.log_end;
+	saved.active_base = look.seg ? look.seg->base : 0;
+	saved.active_bytes = look.pub.active_end;
+	saved.bytes = look.pub.bytes;
+	saved.max_timestamp = look.pub.max_timestamp;
+	saved.leader_epoch = look.pub.leader_epoch;
+	spin_lock(&p->point_lock);
+	saved.recovery_point = p->recovery_point;
+	spin_unlock(&p->point_lock);
+	plog_look_put(&look);
+	err = plog_state_write(p->dir, &saved, sync);
+	p->saved.sequence = saved.sequence;
+	if (!err)
+		p->saved = saved;
+	mutex_unlock(&p->state_lock);
+	return err;
+}
+
+/* ---- counters and lists ---- */
+
+void plog_partition_stats(struct plog_partition *p, struct plog_partition_stats *st)
+{
+	st->appends = atomic64_read(&p->count.appends);
+	st->records = atomic64_read(&p->count.records);
+	st->append_bytes = atomic64_read(&p->count.append_bytes);
+	st->append_refused = atomic64_read(&p->count.append_refused);
+	st->reads = atomic64_read(&p->count.reads);
+	st->read_bytes = atomic64_read(&p->count.read_bytes);
+	st->wakeups = atomic64_read(&p->count.wakeups);
+	st->rolls = atomic64_read(&p->count.rolls);
+	st->fsyncs = atomic64_read(&p->count.fsyncs);
+	st->recovered_bytes = atomic64_read(&p->count.recovered_bytes);
+	st->truncated_bytes = atomic64_read(&p->count.truncated_bytes);
+}
+
+void plog_partition_count_read(struct plog_partition *p, u64 bytes)
+{
+	atomic64_inc(&p->count.reads);
+	atomic64_add(bytes, &p->count.read_bytes);
+}
+
+int plog_partition_segments(struct plog_partition *p, s64 from,
+			    int (*fn)(void *arg, const struct plog_segment_info *info), void *arg)
+{
+	s64 offset = max_t(s64, from, 0);
+	int ret = 0;
+
+	for (;;) {
+		struct plog_segment_info info = { 0 };
+		struct plog_look look;
+		struct plog_segment *seg;
+
+		plog_look(p, offset, &look);
+		seg = look.seg;
+		if (!seg)
+			break;
+		info.base_offset = seg->base;
+		ret = plog_segment_use(seg, p->dir);
+		if (!ret) {
+			mutex_lock(&seg->flock);
+			if (!READ_ONCE(seg->active))
+				ret = plog_segment_times(seg, p->dir);
+			mutex_unlock(&seg->flock);
+			info.bytes = look.active ? look.end : READ_ONCE(seg->end);
+			info.index_bytes = READ_ONCE(seg->index.entries) * PLOG_INDEX_ENTRY;
+			info.timeindex_bytes =
+				READ_ONCE(seg->timeindex.entries) * PLOG_TIMEINDEX_ENTRY;
+			plog_segment_unuse(seg);
+		}
+		info.max_timestamp = READ_ONCE(seg->max_timestamp);
+		info.active = look.active;
+		info.pins = atomic_read(&seg->pins);
+		offset = look.next;
+		plog_look_put(&look);
+		if (!ret)
+			ret = fn(arg, &info);
+		if (ret || info.active)
+			break;
+	}
+	return ret;
+}
