@@ -146,7 +146,9 @@ static void queue(struct plog_part *part, int todo)
 
 static void event_state(struct plog_partition *p, u32 state, int error)
 {
-	queue(plog_partition_owner(p), PLOG_TODO_EVENT);
+	/* That one comes when everything is done, from close_part(). */
+	if (state != PLOG_PARTITION_CLOSED)
+		queue(plog_partition_owner(p), PLOG_TODO_EVENT);
 }
 
 static const struct plog_partition_events part_events = {

@@ -7,10 +7,10 @@
  * bytes are copied before, or their pages are pinned before:
  *
  *   record mode			copied into a batch that is built here
- *   up to PLOG_COPY_MAX		copied, and the CRC checked in the copy
+ *   up to PLOG_COPY_MAX		copied, and checked in the copy
  *   larger, from the daemon		pinned; the engine checks the CRC in the
  *					page cache, where nobody can change it
- *   larger, from anybody else		copied, since each record is looked at
+ *   larger, from anybody else		copied too, since each record is looked at
  *
  * All of them are bounded by the partition's max.message.bytes.
  */
@@ -123,37 +123,24 @@ static int bytes_pin(struct plog_bytes *bytes, struct iov_iter *from)
 
 /*
  * Take a batch from @from into @bytes and @args.  The daemon vouches for what is
- * inside, and with PLOG_APPEND_REPLICA it may be several batches, which the
- * engine takes apart.
+ * inside; with PLOG_APPEND_REPLICA it may be several batches, which go to the
+ * engine as they are.  A copy is checked there before the mutex is taken.
  */
 static int bytes_take(struct plog_bytes *bytes, struct iov_iter *from,
 		      struct plog_append_args *args)
 {
-	bool trusted = args->flags & PLOG_APPEND_DAEMON;
 	size_t size = iov_iter_count(from);
-	struct plog_record_summary sum;
-	struct plog_source src;
-	struct plog_batch b;
 	int err;
 
 	args->from = &bytes->iter;
-	if (trusted && size > PLOG_COPY_MAX)
+	if (args->flags & PLOG_APPEND_DAEMON && size > PLOG_COPY_MAX)
 		return bytes_pin(bytes, from);
 	err = bytes_copy(bytes, from);
-	if (err || args->flags & PLOG_APPEND_REPLICA)
-		return err;
-	err = plog_batch_check(bytes->buf, size, &b);
-	if (err)
-		return err;
-	if (!trusted) {
-		plog_source_mem(&src, bytes->buf, size);
-		err = plog_record_check(&src, &b, &sum);
-		if (err)
-			return err;
-		args->keyless = sum.keyless;
+	if (!err && !(args->flags & PLOG_APPEND_REPLICA)) {
+		args->raw = bytes->buf;
+		args->size = size;
 	}
-	args->checked = true;
-	return 0;
+	return err;
 }
 
 /*
@@ -226,10 +213,10 @@ static int measure_records(const struct iov_iter *from, u32 max, u32 *total)
 	return 0;
 }
 
-static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 total)
+static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 total,
+			 struct plog_append_args *args)
 {
 	struct plog_builder builder;
-	size_t size;
 
 	bytes->buf = kvmalloc(total, GFP_KERNEL_ACCOUNT);
 	if (!bytes->buf)
@@ -245,8 +232,10 @@ static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 to
 		if (!copy_from_iter_full(value, len, from))
 			return -EFAULT;
 	}
-	size = plog_builder_finish(&builder);
-	bytes_kvec(bytes, size);
+	args->raw = bytes->buf;
+	args->size = plog_builder_finish(&builder);
+	args->checked = true;
+	args->keyless = true;
 	return 0;
 }
 
@@ -262,10 +251,7 @@ static int take_records(struct plog_bytes *bytes, struct iov_iter *from, u32 max
 	err = measure_records(from, max, &total);
 	if (err)
 		return err;
-	args->from = &bytes->iter;
-	args->checked = true;
-	args->keyless = true;
-	return build_records(bytes, from, total);
+	return build_records(bytes, from, total, args);
 }
 
 /* ---- write(2), writev(2), splice(2) ---- */
