@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT
+#include "admin.h"
+
+#include <inttypes.h>
+#include <errno.h>
+#include <json.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../uapi/linux/plog_netlink.h"
+#include "../kafka/error.h"
+#include "../kafka/fetch_session.h"
+#include "../listener.h"
+#include "../log/log.h"
+#include "../say.h"
+#include "broker.h"
+#include "change.h"
+#include "netlink.h"
+#include "topics.h"
+
+/* Room for {"ok":true,"more":true,...} around a page. */
+#define PAGE_MAX (PLOG_RELAY_MAX - 256)
+
+/* One request, until it is answered. */
+struct ask {
+	struct broker *b;
+	uint32_t port, cookie;
+	struct json_object *in;
+	struct change change;		/* if it is one */
+	char **unset;
+};
+
+static void end(struct ask *a)
+{
+	json_object_put(a->in);
+	free(a->unset);
+	free(a);
+}
+
+static void send_object(struct ask *a, struct json_object *out)
+{
+	size_t size;
+	const char *text = json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN |
+							     JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+	int ret = text ? netlink_relay_reply(a->b->netlink, a->port, a->cookie, text, size) :
+			 -ENOMEM;
+
+	if (ret)
+		say(SAY_WARN, "admin", "an answer to plogctl could not be sent: %s",
+		    strerror(-ret));
+	json_object_put(out);
+	end(a);
+}
+
+static void refuse(struct ask *a, int16_t code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void refuse(struct ask *a, int16_t code, const char *fmt, ...)
+{
+	struct json_object *out = json_object_new_object();
+	char text[PLOG_ERROR_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_object_object_add(out, "ok", json_object_new_boolean(false));
+	json_object_object_add(out, "code", json_object_new_int(code));
+	json_object_object_add(out, "error", json_object_new_string(error_name(code)));
+	json_object_object_add(out, "message", json_object_new_string(text));
+	send_object(a, out);
+}
+
+static struct json_object *good(void)
+{
+	struct json_object *out = json_object_new_object();
+
+	json_object_object_add(out, "ok", json_object_new_boolean(true));
+	return out;
+}
+
+/* ---- a topic as JSON ---- */
+
+static struct json_object *topic_json(const struct topic *topic)
+{
+	struct json_object *out = json_object_new_object(), *config = json_object_new_object();
+	char id[DATADIR_ID_TEXT + 1], mode[8];
+
+	datadir_id_text(topic->conf.id, id);
+	snprintf(mode, sizeof(mode), "%04o", (unsigned int)topic->conf.owner.mode);
+	json_object_object_add(out, "name", json_object_new_string(topic->conf.name));
+	json_object_object_add(out, "id", json_object_new_string(id));
+	json_object_object_add(out, "partitions", json_object_new_int64(topic->partitions));
+	for (size_t i = 0; i < topic->conf.config.count; i++)
+		json_object_object_add(config, topic->conf.config.entries[i].key,
+				       json_object_new_string(topic->conf.config.entries[i].value));
+	json_object_object_add(out, "config", config);
+	json_object_object_add(out, "uid", json_object_new_int64(topic->conf.owner.uid));
+	json_object_object_add(out, "gid", json_object_new_int64(topic->conf.owner.gid));
+	json_object_object_add(out, "mode", json_object_new_string(mode));
+	json_object_object_add(out, "node", json_object_new_boolean(topic->conf.node));
+	return out;
+}
+
+static void send_topic(struct ask *a, const struct topic *topic)
+{
+	struct json_object *out = good();
+
+	json_object_object_add(out, "topic", topic_json(topic));
+	send_object(a, out);
+}
+
+/* ---- what is asked ---- */
+
+static const char *text_of(struct ask *a, const char *key)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(a->in, key, &v) || !json_object_is_type(v, json_type_string))
+		return NULL;
+	/* a NUL inside would hide what follows it */
+	if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+		return NULL;
+	return json_object_get_string(v);
+}
+
+/* 1: *@out is set; 0: the key is not there; -1: it is no number in the range. */
+static int number_of(struct ask *a, const char *key, int64_t min, int64_t max, int64_t *out)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(a->in, key, &v))
+		return 0;
+	if (!json_object_is_type(v, json_type_int))
+		return -1;
+	*out = json_object_get_int64(v);
+	return *out < min || *out > max ? -1 : 1;
+}
+
+/* "mode" is text in octal. As number_of(). */
+static int mode_of(struct ask *a, mode_t *out)
+{
+	struct json_object *v;
+	const char *text;
+	char *rest;
+	long mode;
+
+	if (!json_object_object_get_ex(a->in, "mode", &v))
+		return 0;
+	text = text_of(a, "mode");
+	if (!text || !*text)
+		return -1;
+	mode = strtol(text, &rest, 8);
+	if (*rest || mode < 0 || mode > 0777)
+		return -1;
+	*out = mode;
+	return 1;
+}
+
+static int config_of(struct ask *a, struct properties *set)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(a->in, "config", &v))
+		return 0;
+	if (!json_object_is_type(v, json_type_object))
+		return -1;
+	json_object_object_foreach(v, key, value) {
+		if (!json_object_is_type(value, json_type_string) ||
+		    properties_set(set, key, json_object_get_string(value)))
+			return -1;
+	}
+	return 0;
+}
+
+static int unset_of(struct ask *a, struct change *change)
+{
+	struct json_object *v;
+	size_t n;
+
+	if (!json_object_object_get_ex(a->in, "unset", &v))
+		return 0;
+	if (!json_object_is_type(v, json_type_array))
+		return -1;
+	n = json_object_array_length(v);
+	a->unset = calloc(n ? n : 1, sizeof(*a->unset));
+	if (!a->unset)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *key = json_object_array_get_idx(v, i);
+
+		if (!json_object_is_type(key, json_type_string))
+			return -1;
+		a->unset[i] = (char *)json_object_get_string(key);
+	}
+	change->unset = a->unset;
+	change->nunset = n;
+	return 0;
+}
+
+/* Owner and mode. -1: one of them is no value of its kind. */
+static int owner_of(struct ask *a, struct change *change)
+{
+	int64_t n = 0;
+	int uid, gid, mode;
+
+	uid = number_of(a, "uid", 0, UINT32_MAX - 1, &n);
+	if (uid > 0)
+		change->owner.uid = n;
+	gid = number_of(a, "gid", 0, UINT32_MAX - 1, &n);
+	if (gid > 0)
+		change->owner.gid = n;
+	mode = mode_of(a, &change->owner.mode);
+	change->set_uid = uid > 0;
+	change->set_gid = gid > 0;
+	change->set_mode = mode > 0;
+	return uid < 0 || gid < 0 || mode < 0 ? -1 : 0;
+}
+
+/* ---- commands ---- */
+
+static void changed(struct change *change)
+{
+	struct ask *a = change->arg;
+
+	if (change->error)
+		refuse(a, change->error, "%s", change->text);
+	else if (change->topic)
+		send_topic(a, change->topic);
+	else
+		send_object(a, good());
+	/* @a is gone, but not what the change owned */
+}
+
+static void changed_and_clear(struct change *change)
+{
+	struct change copy = *change;
+
+	changed(change);
+	change_clear(&copy);
+}
+
+static void submit(struct ask *a)
+{
+	a->change.loop = &a->b->control;
+	a->change.done = changed_and_clear;
+	a->change.arg = a;
+	changes_submit(a->b->changes, &a->change);
+}
+
+static void topic_create(struct ask *a, const char *topic)
+{
+	struct change *c = &a->change;
+	struct json_object *node;
+
+	change_init(c, CHANGE_CREATE, topic, strlen(topic));
+	c->partitions = broker_config(a->b)->num_partitions;
+	if (number_of(a, "partitions", INT32_MIN, INT32_MAX, &c->partitions) < 0 ||
+	    config_of(a, &c->set) || owner_of(a, c)) {
+		change_clear(c);
+		refuse(a, KERR_INVALID_REQUEST, "topic-create: a field is of the wrong type or out "
+		       "of range");
+		return;
+	}
+	if (json_object_object_get_ex(a->in, "node", &node))
+		c->node = json_object_get_boolean(node);
+	submit(a);
+}
+
+static void topic_alter(struct ask *a, const char *topic)
+{
+	struct change *c = &a->change;
+
+	change_init(c, CHANGE_ALTER, topic, strlen(topic));
+	if (number_of(a, "partitions", 1, INT32_MAX, &c->partitions) < 0 ||
+	    number_of(a, "partition", 0, INT32_MAX, &c->partition) < 0 ||
+	    config_of(a, &c->set) || unset_of(a, c) || owner_of(a, c)) {
+		change_clear(c);
+		refuse(a, KERR_INVALID_REQUEST, "topic-alter: a field is of the wrong type or out "
+		       "of range");
+		return;
+	}
+	submit(a);
+}
+
+static void topic_delete(struct ask *a, const char *topic)
+{
+	change_init(&a->change, CHANGE_DELETE, topic, strlen(topic));
+	submit(a);
+}
+
+static void topic_describe(struct ask *a, const char *name)
+{
+	struct topic *topic = topics_find(a->b->topics, kstr_of(name));
+
+	if (!topic) {
+		refuse(a, KERR_UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%s'.", name);
+		return;
+	}
+	send_topic(a, topic);
+	topic_put(topic);
+}
+
+static void topic_list(struct ask *a)
+{
+	const char *after = text_of(a, "after");
+	struct json_object *list = json_object_new_array(), *out = good();
+	size_t count, used = 0, size;
+	struct topic **all = topics_all(a->b->topics, &count);
+	bool more = false;
+
+	for (size_t i = 0; all && i < count && !more; i++) {
+		struct json_object *one;
+
+		if (after && strcmp(all[i]->conf.name, after) <= 0)
+			continue;
+		one = topic_json(all[i]);
+		json_object_to_json_string_length(one, JSON_C_TO_STRING_PLAIN |
+						  JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+		more = used && used + size + 1 > PAGE_MAX;
+		if (more) {
+			json_object_put(one);
+			break;
+		}
+		used += size + 1;
+		json_object_array_add(list, one);
+	}
+	topics_all_free(all, count);
+	json_object_object_add(out, "topics", list);
+	if (more)
+		json_object_object_add(out, "more", json_object_new_boolean(true));
+	send_object(a, out);
+}
+
+static void broker_describe(struct ask *a)
+{
+	struct broker *b = a->b;
+	const struct config *config = broker_config(b);
+	struct json_object *out = good(), *listeners = json_object_new_array();
+
+	for (unsigned int i = 0; i < b->nlisteners; i++) {
+		const struct config_listener *l = &config->listeners[i];
+		char text[600];
+
+		snprintf(text, sizeof(text), "%s://%s:%u", l->name,
+			 *l->advertised_host ? l->advertised_host : l->host,
+			 l->advertised_port ? (unsigned int)l->advertised_port :
+					      b->listeners[i].port);
+		json_object_array_add(listeners, json_object_new_string(text));
+	}
+	json_object_object_add(out, "node_id", json_object_new_int(b->node_id));
+	json_object_object_add(out, "cluster_id", json_object_new_string(b->cluster_id));
+	json_object_object_add(out, "listeners", listeners);
+	json_object_object_add(out, "version", json_object_new_string(BROKER_VERSION));
+	json_object_object_add(out, "engine", json_object_new_string(b->engine->ops->name));
+	json_object_object_add(out, "data_dir", json_object_new_string(datadir_path(b->datadir)));
+	json_object_object_add(out, "incarnation", json_object_new_int64(b->incarnation));
+	json_object_object_add(out, "connections",
+			       json_object_new_int64(atomic_load(&b->connections)));
+	json_object_object_add(out, "topics", json_object_new_int64(topics_count(b->topics)));
+	json_object_object_add(out, "fetch_sessions",
+			       json_object_new_int64(fetch_sessions_count(b->sessions)));
+	send_object(a, out);
+}
+
+static const struct {
+	const char *name;
+	void (*topic)(struct ask *a, const char *topic);
+	void (*plain)(struct ask *a);
+} commands[] = {
+	{ "topic-create", topic_create, NULL },
+	{ "topic-list", NULL, topic_list },
+	{ "topic-describe", topic_describe, NULL },
+	{ "topic-delete", topic_delete, NULL },
+	{ "topic-alter", topic_alter, NULL },
+	{ "broker-describe", NULL, broker_describe },
+};
+
+static void run(struct ask *a)
+{
+	const char *command = text_of(a, "command"), *topic = text_of(a, "topic");
+	int64_t version = 0;
+
+	if (number_of(a, "v", 1, 1, &version) <= 0) {
+		refuse(a, KERR_UNSUPPORTED_VERSION, "This plogd speaks version 1 of the commands: "
+		       "use the plogctl of the same release.");
+		return;
+	}
+	for (size_t i = 0; command && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(command, commands[i].name))
+			continue;
+		if (commands[i].plain)
+			commands[i].plain(a);
+		else if (!topic || strlen(topic) > DATADIR_TOPIC_MAX)
+			refuse(a, KERR_INVALID_TOPIC_EXCEPTION, "%s needs the name of a topic, 1 to "
+			       "249 characters.", command);
+		else
+			commands[i].topic(a, topic);
+		return;
+	}
+	refuse(a, KERR_INVALID_REQUEST, "This plogd has no command '%.100s'.",
+	       command ? command : "");
+}
+
+void admin_request(struct broker *b, uint32_t port, uint32_t cookie, const char *json,
+		   size_t size)
+{
+	struct ask *a = calloc(1, sizeof(*a));
+	struct json_tokener *t = json_tokener_new_ex(8);
+
+	if (!a || !t) {
+		say(SAY_ERROR, "admin", "out of memory");
+		free(a);
+		json_tokener_free(t);
+		return;
+	}
+	a->b = b;
+	a->port = port;
+	a->cookie = cookie;
+	a->in = json_tokener_parse_ex(t, json, size > INT_MAX ? INT_MAX : (int)size);
+	json_tokener_free(t);
+	if (!json_object_is_type(a->in, json_type_object))
+		refuse(a, KERR_INVALID_REQUEST, "The request is not one JSON object.");
+	else
+		run(a);
+}

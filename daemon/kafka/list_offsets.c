@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../../uapi/linux/plog.h"
+#include "../broker/broker.h"
+#include "../broker/topics.h"
+#include "../conn.h"
+#include "../log/log.h"
+#include "../log/records.h"
+#include "../request.h"
+#include "error.h"
+#include "schema.h"
+
+struct part {
+	const struct list_offsets_request_partition *in;
+	struct list_offsets_response_partition *out;
+	struct topic *topic;		/* a reference, or NULL */
+	struct log *log;		/* NULL: answered already */
+	struct log_state state;
+};
+
+struct offsets {
+	struct part *parts;
+	uint32_t nparts;
+	struct list_offsets_response *answer;
+	bool stable;
+};
+
+/* The record of a compressed batch that a lookup has come to. */
+static int look_inside(struct log *log, struct log_hit *hit, int64_t timestamp, bool max)
+{
+	struct log_cursor *cursor;
+	struct record rec;
+	uint8_t *batch;
+	int ret = 0;
+	ssize_t n;
+
+	cursor = log_cursor_get(log, &ret);
+	if (!cursor)
+		return ret;
+	/* one batch: it is the first, and none larger than max.message.bytes was ever taken */
+	ret = log_locate(cursor, hit->offset, 0, true, LOG_END_COMMITTED);
+	if (ret || !cursor->extent.length) {
+		log_cursor_put(cursor);
+		return ret ? ret : -ERANGE;
+	}
+	batch = malloc(cursor->extent.length);
+	if (!batch) {
+		log_cursor_put(cursor);
+		return -ENOMEM;
+	}
+	n = log_cursor_read(cursor, 0, batch, cursor->extent.length);
+	log_cursor_put(cursor);
+	ret = n < 0 ? n : records_find_time(batch, n, timestamp, max, &rec);
+	free(batch);
+	if (ret < 0)
+		return ret;
+	if (!ret)
+		return -EIO;	/* the header has promised one */
+	hit->offset = rec.offset;
+	hit->timestamp = rec.timestamp;
+	return 0;
+}
+
+static void search(struct offsets *o, struct part *part)
+{
+	struct list_offsets_response_partition *out = part->out;
+	bool max = part->in->timestamp == LIST_OFFSETS_MAX_TIMESTAMP;
+	int64_t end = o->stable ? part->state.last_stable : part->state.high_watermark;
+	int64_t timestamp = max ? 0 : part->in->timestamp;
+	struct log_hit hit = { .offset = -1, .timestamp = -1, .leader_epoch = -1 };
+	int ret;
+
+	ret = log_lookup(part->log, timestamp, max, o->stable ? LOG_END_STABLE : LOG_END_COMMITTED,
+			 &hit);
+	if (!ret && hit.inside && hit.offset >= 0)
+		ret = look_inside(part->log, &hit, timestamp, max);
+	if (ret) {
+		out->error_code = log_error(ret);
+		return;
+	}
+	if (hit.offset < 0 || hit.offset >= end)
+		return;		/* nothing found: -1, -1 and no error */
+	out->offset = hit.offset;
+	out->timestamp = hit.timestamp;
+	out->leader_epoch = hit.leader_epoch;
+}
+
+static void finish(struct request *req)
+{
+	struct offsets *o = req->ctx;
+
+	for (uint32_t i = 0; i < o->nparts; i++)
+		topic_put(o->parts[i].topic);
+	request_answer(req, o->answer);
+}
+
+static void search_all(struct request *req)
+{
+	struct offsets *o = req->ctx;
+
+	for (uint32_t i = 0; i < o->nparts; i++)
+		if (o->parts[i].log)
+			search(o, &o->parts[i]);
+}
+
+/* What needs no search; leaves part->log set where one is needed. */
+static int16_t answer_simple(struct request *req, struct offsets *o, struct part *part)
+{
+	const struct list_offsets_request *body = req->body;
+	struct list_offsets_response_partition *out = part->out;
+	const struct log_state *state = &part->state;
+	struct log *log = part->topic->logs[part->in->partition_index];
+	int16_t version = req->header.version;
+	int64_t at = part->in->timestamp;
+
+	if (body->replica_id >= 0)
+		return KERR_NOT_LEADER_OR_FOLLOWER;
+	if (!log)
+		return KERR_KAFKA_STORAGE_ERROR;
+	if (log_state(log, &part->state))
+		return KERR_UNKNOWN_TOPIC_OR_PARTITION;
+	if (state->state == PLOG_PARTITION_OPENING)
+		return KERR_NOT_LEADER_OR_FOLLOWER;
+	if (state->state != PLOG_PARTITION_ONLINE && state->state != PLOG_PARTITION_FENCED)
+		return KERR_KAFKA_STORAGE_ERROR;
+	if (part->in->current_leader_epoch >= 0 &&
+	    part->in->current_leader_epoch < state->leader_epoch)
+		return KERR_FENCED_LEADER_EPOCH;
+	if (part->in->current_leader_epoch > state->leader_epoch)
+		return KERR_UNKNOWN_LEADER_EPOCH;
+	if (at < LIST_OFFSETS_LATEST_TIERED ||
+	    (at == LIST_OFFSETS_MAX_TIMESTAMP && version < 7) ||
+	    (at == LIST_OFFSETS_EARLIEST_LOCAL && version < 8) ||
+	    (at == LIST_OFFSETS_LATEST_TIERED && version < 9))
+		return KERR_UNSUPPORTED_VERSION;
+	switch (at) {
+	case LIST_OFFSETS_LATEST:
+		out->offset = o->stable ? state->last_stable : state->high_watermark;
+		out->leader_epoch = state->leader_epoch;
+		break;
+	case LIST_OFFSETS_EARLIEST:
+	case LIST_OFFSETS_EARLIEST_LOCAL:
+		/* nothing is ever moved elsewhere: what is local is all */
+		out->offset = state->log_start;
+		out->leader_epoch = state->leader_epoch;
+		break;
+	case LIST_OFFSETS_LATEST_TIERED:
+		break;
+	default:
+		part->log = log;
+	}
+	return 0;
+}
+
+static void begin_part(struct request *req, struct offsets *o, struct part *part,
+		       struct kstr name)
+{
+	struct broker *b = request_broker(req);
+
+	part->out->partition_index = part->in->partition_index;
+	part->out->timestamp = -1;
+	part->out->offset = -1;
+	part->out->leader_epoch = -1;
+	part->topic = topics_find(b->topics, name);
+	if (!part->topic || part->in->partition_index < 0 ||
+	    (uint32_t)part->in->partition_index >= part->topic->partitions)
+		part->out->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
+	else
+		part->out->error_code = answer_simple(req, o, part);
+}
+
+void handle_list_offsets(struct request *req)
+{
+	const struct list_offsets_request *body = req->body;
+	struct offsets *o = arena_alloc(&req->arena, sizeof(*o));
+	uint64_t n = 0;
+	bool work = false;
+
+	for (int32_t t = 0; t < body->topics.n; t++)
+		if (body->topics.v[t].partitions.n > 0)
+			n += body->topics.v[t].partitions.n;
+	if (!o)
+		goto fail;
+	req->ctx = o;
+	o->stable = body->isolation_level != 0;
+	o->parts = arena_array(&req->arena, n, sizeof(*o->parts));
+	o->answer = codec_new(&req->arena, &schema_list_offsets_response);
+	if (!o->parts || !o->answer)
+		goto fail;
+	o->answer->topics.n = body->topics.n < 0 ? 0 : body->topics.n;
+	o->answer->topics.v = codec_new_array(&req->arena, &schema_list_offsets_response_topic,
+					      o->answer->topics.n);
+	if (!o->answer->topics.v)
+		goto fail;
+	for (int32_t t = 0; t < o->answer->topics.n; t++) {
+		const struct list_offsets_request_topic *in = &body->topics.v[t];
+		struct list_offsets_response_topic *out = &o->answer->topics.v[t];
+		int32_t count = in->partitions.n < 0 ? 0 : in->partitions.n;
+
+		out->name = in->name;
+		out->partitions.n = count;
+		out->partitions.v = codec_new_array(&req->arena,
+						    &schema_list_offsets_response_partition,
+						    count);
+		if (!out->partitions.v) {
+			for (uint32_t i = 0; i < o->nparts; i++)
+				topic_put(o->parts[i].topic);
+			goto fail;
+		}
+		for (int32_t i = 0; i < count; i++) {
+			struct part *part = &o->parts[o->nparts++];
+
+			part->in = &in->partitions.v[i];
+			part->out = &out->partitions.v[i];
+			begin_part(req, o, part, in->name);
+			work |= part->log != NULL;
+		}
+	}
+	if (work)
+		request_work(req, search_all, finish);
+	else
+		finish(req);
+	return;
+fail:
+	request_fail(req, "ListOffsets names more partitions than a request may hold in memory");
+}
