@@ -20,7 +20,7 @@
 #include "compat/crc32c.h"
 #include "engine.h"
 
-/**
+/*
  * struct pending - an append on its way
  * @raw: the first batch's header, copied once, as it will be written
  * @b: the same as it came, and @sum its CRC register

@@ -105,7 +105,7 @@ int plog_partition_set_log_start(struct plog_partition *p, const struct plog_fen
 
 /* ---- truncation ---- */
 
-/**
+/*
  * struct cut - where the log will end
  * @keep: segments that stay
  * @pos: bytes of the last of them

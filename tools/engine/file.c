@@ -2,7 +2,6 @@
 /*
  * File operations of the engine by system calls.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

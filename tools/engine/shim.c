@@ -2,7 +2,6 @@
 /*
  * What the engine uses of the kernel, on top of POSIX threads and liburcu.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
