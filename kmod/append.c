@@ -19,6 +19,7 @@
 
 #include "compat/crc32c.h"
 #include "engine.h"
+#include "event.h"
 
 /*
  * struct pending - an append on its way
@@ -300,6 +301,7 @@ static void roll_install(struct plog_partition *p, struct plog_segment *seg,
 	plog_publish_end(p);
 	kvfree_rcu(old, rcu);
 	atomic64_inc(&p->count.rolls);
+	plog_event_roll(p->name, seg->base);
 	plog_flush_queue(p);
 }
 
@@ -486,6 +488,7 @@ static void publish(struct plog_partition *p, struct plog_segment *seg, struct p
 	if (!(p->config.flags & PLOG_STATE_REPLICATED))
 		smp_store_release(&p->pub.high_watermark, log_end);
 	plog_publish_end(p);
+	plog_event_publish(p->name, log_end, p->pub.high_watermark);
 }
 
 static void note(struct plog_segment *seg, struct pending *a, u64 pos)
@@ -558,8 +561,10 @@ int plog_partition_append(struct plog_partition *p, struct plog_append_args *arg
 	}
 	if (err) {
 		atomic64_inc(&p->count.append_refused);
+		plog_event_append(p->name, -1, -1, 0, err);
 		return err;
 	}
+	plog_event_append(p->name, a.first, a.last, a.size, 0);
 	atomic64_add(a.batches, &p->count.appends);
 	atomic64_add(a.records, &p->count.records);
 	atomic64_add(a.size, &p->count.append_bytes);

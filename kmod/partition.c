@@ -16,6 +16,7 @@
 #include <linux/timekeeping.h>
 
 #include "engine.h"
+#include "event.h"
 
 struct workqueue_struct *plog_roll_wq;
 struct workqueue_struct *plog_flush_wq;
@@ -277,6 +278,8 @@ int plog_partition_open(struct plog_partition *p)
 		return -EBUSY;
 	}
 	err = plog_recover(p);
+	plog_event_recover(p->name, atomic64_read(&p->count.recovered_bytes),
+			   atomic64_read(&p->count.truncated_bytes));
 	if (err)
 		pr_err("%s: cannot be opened (error %d)\n", p->name, err);
 	set_state(p, err ? PLOG_PARTITION_FAILED : PLOG_PARTITION_ONLINE, err);
@@ -436,6 +439,7 @@ void plog_wake(struct plog_partition *p)
 	if (wq_has_sleeper(&p->waitq)) {
 		wake_up_all(&p->waitq);
 		atomic64_inc(&p->count.wakeups);
+		plog_event_wake(p->name, READ_ONCE(p->pub.log_end));
 	}
 	if (p->ops && p->ops->visible)
 		p->ops->visible(p);
@@ -448,6 +452,7 @@ void plog_fence(struct plog_partition *p, int error, const char *why)
 		return;
 	pr_err("%s: %s (error %d): fenced, takes no appends until it is opened again\n",
 	       p->name, why, error);
+	plog_event_fence(p->name, error);
 	set_state(p, PLOG_PARTITION_FENCED, error);
 	wake_up_all(&p->waitq);
 }

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 
 #include "engine.h"
+#include "event.h"
 
 /* Take the mutex for a command of that epoch. Return: 0 with the mutex, or an error. */
 static int begin(struct plog_partition *p, const struct plog_fence *f)
@@ -66,8 +67,10 @@ int plog_partition_set_hw(struct plog_partition *p, const struct plog_fence *f, 
 	}
 	*offset = p->pub.high_watermark;
 	mutex_unlock(&p->lock);
-	if (moved)
+	if (moved) {
+		plog_event_publish(p->name, READ_ONCE(p->pub.log_end), *offset);
 		plog_wake(p);
+	}
 	return err;
 }
 
