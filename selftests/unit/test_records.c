@@ -231,6 +231,8 @@ static void test_crc(void **state)
 
 static void test_header(void **state)
 {
+	struct records_check c;
+	struct maker m;
 	uint8_t *p;
 	size_t n;
 
@@ -272,6 +274,16 @@ static void test_header(void **state)
 	SET(32, AT_COUNT, INT32_MAX, KERR_INVALID_RECORD, 3);
 	maker_set32(p, n, AT_LAST_OFFSET_DELTA, 2);
 	REFUSED(p, n, KERR_NONE);
+	maker_set64(p, n, AT_BASE_OFFSET, 9);
+	check(p, n, &c, NULL);
+	assert_string_equal(c.text, "the base offset is 9 and must be 0");
+	free(p);
+
+	/* no records at all, and a header that says so */
+	maker_begin(&m);
+	p = maker_end(&m, COMPRESS_NONE, &n);
+	assert_int_equal(n, RECORDS_HEADER);
+	REFUSED(p, n, KERR_INVALID_RECORD);
 	free(p);
 }
 
@@ -527,36 +539,41 @@ static void test_framing(void **state)
 /* Key sizes and the like that pass the record's end, but not the batch's. */
 static void test_inner_lengths(void **state)
 {
-	static const char *const bodies[] = {
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} bodies[] = {
+#define B(s) { s, sizeof(s) - 1 }
 		/* attributes, time, delta, then: */
-		"\0\0\0\x14" "k\x02v\0",		/* key of 10 */
-		"\0\0\0\x02" "k\x14v\0",		/* value of 10 */
-		"\0\0\0\x02" "k\x02v\x02\x14" "h",	/* header key of 10 */
-		"\0\0\0\x02" "k\x02v\x02\x01\x01",	/* header key null */
-		"\0\0\0\x02" "k\x02v\x02\x02h\x14",	/* header value of 10 */
-		"\0\0\0\x02" "k\x02v\x02\x02h",		/* header without value */
-		"\0\0\0\x02" "k\x02v",			/* no number of headers */
-		"\0\0\0\x02" "k",			/* no value */
-		"\0\0\0",				/* no key */
-		"\0\0",
-		"\0",
-		"",
-		"\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x02k\x02v\0",	/* time of 77 bits */
-		"\0\0\xff\xff\xff\xff\x1f\x02k\x02v\0",	/* delta of 33 bits */
+		B("\0\0\0\x14" "k\x02v\0"),		/* key of 10 */
+		B("\0\0\0\x02" "k\x14v\0"),		/* value of 10 */
+		B("\0\0\0\x02" "k\x02v\x02\x14" "h\0"),	/* header key of 10 */
+		B("\0\0\0\x02" "k\x02v\x02\x01\x01"),	/* header key null */
+		B("\0\0\0\x02" "k\x02v\x02\x02h\x14"),	/* header value of 10 */
+		B("\0\0\0\x02" "k\x02v\x02\x02h"),		/* header without value */
+		B("\0\0\0\x02" "k\x02v"),			/* no number of headers */
+		B("\0\0\0\x02" "k"),			/* no value */
+		B("\0\0\0"),				/* no key */
+		B("\0\0"),
+		B("\0"),
+		B(""),
+		/* a time of 77 bits, a delta of 33 */
+		B("\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x02k\x02v\0"),
+		B("\0\0\x80\x80\x80\x80\x10\x02k\x02v\0"),
+#undef B
 	};
-	static const size_t sizes[] = { 8, 8, 9, 9, 10, 9, 7, 5, 3, 2, 1, 0, 18, 12 };
 	size_t n, i;
 	unsigned int codec;
 
 	(void)state;
 	for (codec = 0; codec <= COMPRESS_ZSTD; codec++) {
-		for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
 			struct maker m;
 			uint8_t *p;
 
 			maker_begin(&m);
-			maker_number(&m, (int64_t)sizes[i]);
-			maker_bytes(&m, bodies[i], sizes[i]);
+			maker_number(&m, (int64_t)bodies[i].n);
+			maker_bytes(&m, bodies[i].bytes, bodies[i].n);
 			m.count = 1;
 			maker_record(&m, 5, "a longer key", 12, "a longer value", 14);
 			p = maker_end(&m, codec, &n);
@@ -733,6 +750,8 @@ static void test_large_windows(void **state)
 	records_check_end(&c);
 	assert_int_equal(records_check_run(&a, UINT64_MAX), 1);
 	assert_int_equal(a.error, KERR_NONE);
+	/* a check that is done holds nothing any more */
+	REFUSED(p, n, KERR_NONE);
 	records_check_end(&a);
 	records_check_end(&b);
 	REFUSED(p, n, KERR_NONE);
