@@ -331,6 +331,11 @@ void file_remove(const char *name)
 	assert_int_equal(unlink(path(name)), 0);
 }
 
+void env_wipe(void)
+{
+	remove_tree(env.dir);
+}
+
 void env_snapshot(char to[64])
 {
 	DIR *d = opendir(env.dir);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <linux/err.h>
+#include <linux/kernel.h>
 
 #include <shim.h>
 #include <linux/unaligned.h>
@@ -87,6 +88,8 @@ void file_remove(const char *name);
 
 /* Copy the directory to a new one, which takes its place: a crash whose disk is kept. */
 void env_snapshot(char to[64]);
+/* Remove the directory. */
+void env_wipe(void);
 
 #define FIRST_LOG "00000000000000000000.log"
 #define FIRST_INDEX "00000000000000000000.index"

@@ -284,10 +284,13 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 	size_t count = iov_iter_count(from), done = count;
 	int fail = fault(SHIM_WRITE, file->name, pos, count, &done), err;
 
-	if (!fail)
+	if (fail) {
+		count = done < count ? done : count;
+	} else {
 		fail = check_limit(pos + count);
-	else if (done < count)
-		count = done;
+		if (fail)
+			return fail;
+	}
 	while (count) {
 		size_t n = from->kvec->iov_len - from->iov_offset;
 
