@@ -32,6 +32,7 @@ The guest:
                              reaches nothing outside.
   --icount                   count instructions: the guest's clock advances
                              1 ns with each; one CPU
+  --cpu FEATURES             change the CPU's features, as in -erms,-fsrm
 
 The log disk:
   --disk SIZE                its size (default 4G); takes no room until written
@@ -84,6 +85,7 @@ class Options:
         self.module = None
         self.publish = []
         self.icount = False
+        self.cpu = ""
         self.disk = 4 << 30
         self.fs = None
         self.image = None
@@ -195,6 +197,7 @@ class Options:
         "--kernel": _one_of("kernel", ("stock", "debug", "6.12")),
         "--smp": _number("smp", 1, 8),
         "--mem": _size("mem"),
+        "--cpu": _text("cpu"),
         "--module": _text("module"),
         "--publish": _port,
         "--disk": _size("disk"),
@@ -343,7 +346,7 @@ def qemu(opt, kern, log_disk):
     argv = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
         "-name", "plog-vm", "-display", "none", "-monitor", "none",
-        "-machine", "pc,vmport=off", "-accel", accel, "-cpu", "max",
+        "-machine", "pc,vmport=off", "-accel", accel, "-cpu", f"max,{opt.cpu}".rstrip(","),
         "-smp", str(opt.smp), "-m", f"{opt.mem >> 20}M",
         "-kernel", kern.image, "-append", kernel_command_line(opt),
         "-virtfs", "local,path=/,mount_tag=machine,security_model=none,"
@@ -421,6 +424,8 @@ def verdict(opt, guest):
     if guest.ended_by == "timeout":
         if not opt.verbose:
             show_log(log)
+        for line in guest.texts:
+            say(line)
         say(f"the command took longer than {opt.timeout} s (--timeout)")
         return fail.TIMEOUT
     if not guest.done:
