@@ -24,6 +24,7 @@ static const struct {
 	{ API_FETCH, handle_fetch },
 	{ API_LIST_OFFSETS, handle_list_offsets },
 	{ API_METADATA, handle_metadata },
+	{ API_FIND_COORDINATOR, handle_find_coordinator },
 	{ API_API_VERSIONS, handle_api_versions },
 	{ API_CREATE_TOPICS, handle_create_topics },
 	{ API_DELETE_TOPICS, handle_delete_topics },

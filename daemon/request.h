@@ -92,6 +92,7 @@ struct loop *request_loop(const struct request *req);
 struct broker *request_broker(const struct request *req);
 
 request_handler handle_api_versions, handle_metadata, handle_produce, handle_fetch,
-	handle_list_offsets, handle_create_topics, handle_delete_topics;
+	handle_list_offsets, handle_find_coordinator, handle_create_topics,
+	handle_delete_topics;
 
 #endif

@@ -15,6 +15,9 @@ const struct api api_table[] = {
 	  &schema_list_offsets_request, &schema_list_offsets_response },
 	{ API_METADATA, "Metadata", 0, 13, 0, 9, false,
 	  &schema_metadata_request, &schema_metadata_response },
+	/* librdkafka to 2.0 compresses with lz4 only if this is offered, groups or not */
+	{ API_FIND_COORDINATOR, "FindCoordinator", 0, 2, 0, 3, false,
+	  &schema_find_coordinator_request, &schema_find_coordinator_response },
 	/* a client must be able to read this answer before it knows any version */
 	{ API_API_VERSIONS, "ApiVersions", 0, 4, 0, 3, true,
 	  &schema_api_versions_request, &schema_api_versions_response },

@@ -16,6 +16,7 @@ enum api_key {
 	API_FETCH = 1,
 	API_LIST_OFFSETS = 2,
 	API_METADATA = 3,
+	API_FIND_COORDINATOR = 10,
 	API_API_VERSIONS = 18,
 	API_CREATE_TOPICS = 19,
 	API_DELETE_TOPICS = 20,
@@ -266,6 +267,22 @@ struct metadata_response {
 	int16_t error_code;		/* 13+ */
 };
 
+/* FindCoordinator */
+
+struct find_coordinator_request {
+	struct kstr key;
+	int8_t key_type;		/* 1+; 0 group, 1 transaction */
+};
+
+struct find_coordinator_response {
+	int32_t throttle_time_ms;	/* 1+ */
+	int16_t error_code;
+	struct kstr error_message;	/* 1+, may be null */
+	int32_t node_id;
+	struct kstr host;
+	int32_t port;
+};
+
 /* ApiVersions */
 
 struct api_versions_request {
@@ -410,6 +427,9 @@ extern const struct schema schema_metadata_response;
 extern const struct schema schema_metadata_broker;
 extern const struct schema schema_metadata_topic;
 extern const struct schema schema_metadata_partition;
+
+extern const struct schema schema_find_coordinator_request;
+extern const struct schema schema_find_coordinator_response;
 
 extern const struct schema schema_api_versions_request;
 extern const struct schema schema_api_versions_response;
