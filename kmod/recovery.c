@@ -128,11 +128,11 @@ static struct plog_table *make_table(struct plog_partition *p, const struct base
 }
 
 /*
- * Learn the sizes, and forget empty files: those of a truncation that nobody
- * unlinked.  One may lie where the log has grown to since, and would hide what
- * is there.  The last may be the active segment; scan() decides.
+ * Learn the sizes, and forget empty files but @keep: those of a truncation, or
+ * of a roll for an append that did not come, that nobody unlinked.  One may lie
+ * where the log has grown to since, and would hide what is there.
  */
-static int forget_empty(struct plog_partition *p, struct plog_table *table, bool *any)
+static int forget_empty(struct plog_partition *p, struct plog_table *table, s64 keep)
 {
 	char name[PLOG_SEGMENT_NAME];
 	struct plog_segment *seg;
@@ -140,7 +140,6 @@ static int forget_empty(struct plog_partition *p, struct plog_table *table, bool
 	u32 i, kept = 0;
 	int err = 0;
 
-	*any = false;
 	for (i = 0; i < table->count; i++) {
 		seg = table->seg[i];
 		table->seg[kept++] = seg;
@@ -154,9 +153,10 @@ static int forget_empty(struct plog_partition *p, struct plog_table *table, bool
 		}
 		seg->end = min_t(u64, plog_file_size(file), INT_MAX);
 		plog_file_close(file);
-		if (!seg->end && i + 1 < table->count) {
-			*any = true;
+		if (!seg->end && seg->base != keep) {
+			p->leftovers = true;
 			kept--;
+			plog_segment_retire(seg);
 			plog_segment_put(seg);
 		}
 	}
@@ -288,21 +288,14 @@ static u32 segment_of(const struct plog_table *table, s64 offset)
 	return i ? i - 1 : 0;
 }
 
-static int scan(struct plog_partition *p, struct plog_table *table, s64 from, s64 log_start,
-		s64 *log_end)
+/* @log_end: -1 if there is no segment */
+static int scan(struct plog_partition *p, struct plog_table *table, s64 from, s64 *log_end)
 {
 	u32 first = table->count ? segment_of(table, from) : 0, i;
 	s64 next = -1;
 	int ret = 0;
 
 	for (i = first; i < table->count && !ret; i++) {
-		/* a roll for an append that did not come, or cut by a truncation */
-		if (i > first && i == table->count - 1 && !table->seg[i]->end &&
-		    table->seg[i]->base > max_t(s64, next, log_start)) {
-			p->leftovers = true;
-			ret = 1;
-			break;
-		}
 		ret = scan_segment(p, table, i, &next);
 		if (ret < 0)
 			return ret;
@@ -316,6 +309,31 @@ static int scan(struct plog_partition *p, struct plog_table *table, s64 from, s6
 	}
 	*log_end = next;
 	return 0;
+}
+
+/*
+ * The segment that takes the next append: the last one; an empty file that was
+ * made for that offset; or a new one, if nothing is left or the log has lost
+ * its end and what is left lies before its start.
+ */
+static int find_active(struct plog_partition *p, struct plog_table *table,
+		       const struct bases *bases, s64 log_start, s64 *log_end)
+{
+	bool made = false;
+	int err;
+	u32 i;
+
+	if (*log_end < log_start) {
+		err = drop_from(p, table, 0);
+		if (err)
+			return err;
+		*log_end = log_start;
+	}
+	for (i = 0; i < bases->count; i++)
+		made |= bases->base[i] == *log_end;
+	if (table->count && (!made || table->seg[table->count - 1]->base == *log_end))
+		return 0;
+	return start_anew(p, table, *log_end);
 }
 
 /* Sizes and times of what was not scanned: a clean log has them saved. */
@@ -414,37 +432,31 @@ int plog_recover(struct plog_partition *p)
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
 		goto out_bases;
-	if (!saved->clean || saved->leftovers) {
-		err = forget_empty(p, table, &p->leftovers);
+	if (saved->clean && saved->leftovers) {
+		err = forget_empty(p, table, saved->active_base);
 		if (err)
 			goto out_table;
 	}
-	/* the log cannot start below its first file */
-	if (table->count && saved->log_start < table->seg[0]->base)
-		saved->log_start = table->seg[0]->base;
 	if (is_clean(p, table, saved)) {
 		p->clean_on_disk = true;
 		go_online(p, table, saved->log_end, saved->bytes, saved->max_timestamp);
 		goto out_bases;
 	}
+	/* the log cannot start below its first file */
+	if (bases.count && saved->log_start < bases.base[0])
+		saved->log_start = bases.base[0];
+	err = forget_empty(p, table, -1);
+	if (err)
+		goto out_table;
 	if (known && table->count)
 		pr_info("%s: was not closed cleanly, checking from offset %lld on\n", p->name,
 			(long long)saved->recovery_point);
-	err = scan(p, table, saved->recovery_point, saved->log_start, &log_end);
+	err = scan(p, table, saved->recovery_point, &log_end);
 	if (err)
 		goto out_table;
-	if (log_end < saved->log_start) {
-		/* nothing is left, or the log lost its end: start where it may */
-		log_end = saved->log_start;
-		if (!table->count || table->seg[table->count - 1]->base != log_end ||
-		    table->seg[table->count - 1]->end) {
-			err = drop_from(p, table, 0);
-			if (!err)
-				err = start_anew(p, table, log_end);
-			if (err)
-				goto out_table;
-		}
-	}
+	err = find_active(p, table, &bases, saved->log_start, &log_end);
+	if (err)
+		goto out_table;
 	err = add_up(p, table, &bytes, &max_timestamp);
 	if (err)
 		goto out_table;

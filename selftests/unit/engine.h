@@ -19,6 +19,7 @@
 #include <shim.h>
 #include <linux/unaligned.h>
 #include "../../kmod/batch.h"
+#include <linux/crc32c.h>
 #include "../../kmod/partition.h"
 #include "../../kmod/record.h"
 #include "../../uapi/linux/plog.h"
