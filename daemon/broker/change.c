@@ -35,7 +35,8 @@ void change_init(struct change *c, enum change_kind kind, const char *name, size
 	c->kind = kind;
 	if (n > DATADIR_TOPIC_MAX)
 		n = DATADIR_TOPIC_MAX;
-	memcpy(c->name, name, n);
+	if (n)
+		memcpy(c->name, name, n);
 	properties_init(&c->set);
 	c->partition = -1;
 	c->owner.mode = 0600;

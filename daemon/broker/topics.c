@@ -45,7 +45,7 @@ void topics_free(struct topics *t)
 static int compare_name(const struct topic *topic, const char *p, size_t n)
 {
 	size_t len = topic->name.n;
-	int d = memcmp(topic->name.p, p, len < n ? len : n);
+	int d = n ? memcmp(topic->name.p, p, len < n ? len : n) : 0;
 
 	return d ? d : len < n ? -1 : len > n;
 }

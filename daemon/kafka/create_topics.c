@@ -183,7 +183,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct create_topics_request_topic *x = *(void *const *)a, *y = *(void *const *)b;
 	int32_t n = x->name.n < y->name.n ? x->name.n : y->name.n;
-	int d = memcmp(x->name.p, y->name.p, n < 0 ? 0 : n);
+	int d = n > 0 ? memcmp(x->name.p, y->name.p, n) : 0;
 
 	return d ? d : (x->name.n > y->name.n) - (x->name.n < y->name.n);
 }
@@ -242,7 +242,8 @@ void handle_create_topics(struct request *req)
 		change_init(change, CHANGE_CREATE, in->name.p, in->name.n < 0 ? 0 : in->name.n);
 		if (out->error_code)
 			continue;
-		if (in->name.n > DATADIR_TOPIC_MAX || memchr(in->name.p, 0, in->name.n)) {
+		if (in->name.n > DATADIR_TOPIC_MAX || in->name.n < 1 ||
+		    memchr(in->name.p, 0, in->name.n)) {
 			wrong(req, out, KERR_INVALID_TOPIC_EXCEPTION, "A topic name has 1 to 249 "
 			      "characters of a-z, A-Z, 0-9, '.', '_' and '-'.");
 			continue;

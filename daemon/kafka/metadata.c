@@ -130,7 +130,8 @@ static void fill_missing(const struct metadata_request_topic *wanted, struct met
 		return;
 	}
 	out->error_code = KERR_INVALID_TOPIC_EXCEPTION;
-	if (wanted->name.n > DATADIR_TOPIC_MAX || memchr(wanted->name.p, 0, wanted->name.n))
+	if (wanted->name.n < 1 || wanted->name.n > DATADIR_TOPIC_MAX ||
+	    memchr(wanted->name.p, 0, wanted->name.n))
 		return;
 	memcpy(name, wanted->name.p, wanted->name.n);
 	name[wanted->name.n] = 0;

@@ -281,6 +281,7 @@ static void free_log(struct log *log)
 
 static void stop(struct log_engine *engine)
 {
+	plog_engine_exit();
 	free(engine);
 }
 
@@ -487,13 +488,20 @@ static void engine_line(const char *line)
 struct log_engine *process_start(struct broker *b, struct plog_error *err)
 {
 	struct log_engine *engine = calloc(1, sizeof(*engine));
+	int ret;
 
 	if (!engine) {
 		plog_error_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
+	shim_log = engine_line;
+	ret = plog_engine_init();
+	if (ret) {
+		plog_error_set(err, ret, "the log engine does not start: %s", strerror(-ret));
+		free(engine);
+		return NULL;
+	}
 	engine->ops = &ops;
 	engine->broker = b;
-	shim_log = engine_line;
 	return engine;
 }
