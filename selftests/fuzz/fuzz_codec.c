@@ -3,7 +3,7 @@
  * Any bytes as any message: what decodes must encode, decode again to the same content and
  * encode to the same bytes; what does not must say where and why.
  *
- * Input: API (index in the table), version, flags, bytes. Flag 1: an answer, not a request.
+ * Input: API (its key, or anything), version, flags, bytes. Flag 1: an answer, not a request.
  * Flag 2: the bytes begin with a request's header, and API and version come from there.
  */
 #include <errno.h>
@@ -81,8 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 			n - 3 - h.size);
 		return 0;
 	}
-	api = &api_table[p[0] % api_count];
-	version = (int16_t)(api->min + p[1] % (api->max - api->min + 1));
+	api = api_find(p[0]);
+	if (!api)
+		api = &api_table[p[0] % api_count];
+	version = p[1];
+	if (version < api->min || version > api->max)
+		version = (int16_t)(api->min + p[1] % (api->max - api->min + 1));
 	message(p[2] & 1 ? api->response : api->request, version, version >= api->flexible,
 		p + 3, n - 3);
 	return 0;
