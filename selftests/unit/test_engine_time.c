@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/* Finding records by time. */
+#include "engine.h"
+
+
+static void expect(int line, s64 timestamp, bool max, s64 offset, s64 time, bool inside)
+{
+	struct plog_time_hit hit;
+
+	assert_int_equal(plog_partition_lookup(env.p, timestamp, max, PLOG_END_HW, &hit), 0);
+	if (hit.offset != offset || hit.timestamp != time || hit.inside != inside)
+		print_message("# line %d: %lld at %lld%s\n", line, (long long)hit.offset,
+			      (long long)hit.timestamp, hit.inside ? " inside" : "");
+	assert_int_equal(hit.offset, offset);
+	assert_int_equal(hit.timestamp, time);
+	assert_int_equal(hit.inside, inside);
+}
+
+#define AT(t, off, time) expect(__LINE__, t, false, off, time, false)
+#define NONE(t) expect(__LINE__, t, false, -1, -1, false)
+#define MAX(off, time) expect(__LINE__, 0, true, off, time, false)
+
+static const struct rec four[] = {
+	{ 2, NULL, "a" }, { 4, NULL, "b" }, { 6, NULL, "c" }, { 8, NULL, "d" },
+};
+
+static void check_four(void)
+{
+	AT(0, 0, 2);
+	AT(2, 0, 2);
+	AT(3, 1, 4);
+	AT(5, 2, 6);
+	AT(8, 3, 8);
+	NONE(9);
+	MAX(3, 8);
+}
+
+static void test_batches(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	NONE(0);
+	expect(__LINE__, 0, true, -1, -1, false);
+	for (int i = 0; i < 4; i++)
+		append(make_records(env.buf, &four[i], 1, 0));
+	check_four();
+	env_close();
+	assert_int_equal(env_open(), 0);
+	check_four();
+}
+
+static void test_one_batch(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	append(make_records(env.buf, four, 4, 0));
+	check_four();
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	check_four();
+}
+
+static void test_compressed(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	append(make_records(env.buf, &four[0], 1, 0));
+	append(make_records(env.buf, &four[1], 3, 1));
+	AT(1, 0, 2);
+	expect(__LINE__, 3, false, 1, 8, true);
+	expect(__LINE__, 0, true, 1, 8, true);
+	NONE(9);
+}
+
+/* The answer by looking at everything. */
+static s64 times[4000];
+static int ntimes;
+
+static void compare(s64 from)
+{
+	for (s64 t = 0; t < 3000; t += 17) {
+		int i = from;
+
+		while (i < ntimes && times[i] < t)
+			i++;
+		if (i < ntimes)
+			AT(t, i, times[i]);
+		else
+			NONE(t);
+	}
+}
+
+static void test_out_of_order(void **state)
+{
+	struct plog_fence f = { 0 };
+	s64 top = -1, first = 0, to;
+
+	(void)state;
+	env.config.segment_bytes = 4000;
+	env.config.index_interval_bytes = 300;
+	assert_int_equal(env_open(), 0);
+	srandom(7);
+	ntimes = 0;
+	for (int b = 0; b < 400; b++) {
+		struct rec recs[5];
+		unsigned int n = 1 + random() % 5;
+
+		for (unsigned int i = 0; i < n; i++) {
+			s64 t = b * 5 + random() % 600;
+
+			recs[i] = (struct rec){ t, NULL, "some value to have bytes" };
+			if (t > top) {
+				top = t;
+				first = ntimes;
+			}
+			times[ntimes++] = t;
+		}
+		assert_int_equal(append(make_records(env.buf, recs, n, 0)), ntimes - n);
+	}
+	assert_true(view().segments > 10);
+	compare(0);
+	MAX(first, top);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	compare(0);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	compare(0);
+	MAX(first, top);
+	to = 333;
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &to), 0);
+	compare(333);
+	to = 700;
+	assert_int_equal(plog_partition_truncate(env.p, &f, &to), 0);
+	ntimes = to;
+	compare(333);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	compare(333);
+}
+
+static void test_below_the_watermark(void **state)
+{
+	struct plog_time_hit hit;
+	struct plog_fence f = { 0 };
+	s64 hw = 2;
+
+	(void)state;
+	env.config.flags = PLOG_STATE_REPLICATED | PLOG_STATE_LEADER;
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 4; i++)
+		append(make_records(env.buf, &four[i], 1, 0));
+	NONE(0);
+	assert_int_equal(plog_partition_set_hw(env.p, &f, &hw), 0);
+	AT(3, 1, 4);
+	NONE(5);
+	assert_int_equal(plog_partition_lookup(env.p, 5, false, PLOG_END_LEO, &hit), 0);
+	assert_int_equal(hit.offset, 2);
+}
+
+static void test_without_times(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 50; i++)
+		put_at(1, 200, i, -1);
+	NONE(0);
+	AT(-1, 0, -1);
+	env_close();
+	assert_int_equal(file_size(FIRST_TIMEINDEX), 0);
+	assert_int_equal(env_open(), 0);
+	NONE(0);
+	put_at(1, 200, 1, 77);
+	AT(0, 50, 77);
+}
+
+static void test_epoch_of_the_hit(void **state)
+{
+	struct plog_time_hit hit;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	append(make_records(env.buf, &four[0], 1, 0));
+	assert_int_equal(plog_partition_set_epoch(env.p, 3), 0);
+	append(make_records(env.buf, &four[1], 1, 0));
+	assert_int_equal(plog_partition_lookup(env.p, 1, false, PLOG_END_HW, &hit), 0);
+	assert_int_equal(hit.leader_epoch, 0);
+	assert_int_equal(plog_partition_lookup(env.p, 3, false, PLOG_END_HW, &hit), 0);
+	assert_int_equal(hit.leader_epoch, 3);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_batches), T(test_one_batch), T(test_compressed), T(test_out_of_order),
+		T(test_below_the_watermark), T(test_without_times), T(test_epoch_of_the_hit),
+	};
+
+	return cmocka_run_group_tests_name("engine time", tests, NULL, NULL);
+}
