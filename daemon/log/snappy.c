@@ -165,9 +165,28 @@ static void remember(struct snappy *s, const uint8_t *p, size_t n)
 		memcpy(s->window, p + first, n - first);
 }
 
+/* Copy *@k bytes, or as many of them as lie in one piece, to out[done]. */
+static void copy(struct snappy *s, uint8_t *out, size_t done, size_t *k)
+{
+	size_t at = (s->produced - s->distance) & (s->window_size - 1), i;
+
+	if (s->distance <= done) {
+		/* they went out in this call; what is copied may be copied again */
+		for (i = 0; i < *k; i++)
+			out[done + i] = out[done + i - s->distance];
+	} else {
+		if (*k > s->distance)
+			*k = s->distance;
+		if (*k > s->window_size - at)
+			*k = s->window_size - at;
+		memcpy(out + done, s->window + at, *k);
+	}
+	remember(s, out + done, *k);
+}
+
 ssize_t snappy_read(struct snappy *s, uint8_t *out, size_t n)
 {
-	size_t done = 0, k, i, mask;
+	size_t done = 0, k;
 	int ret;
 
 	while (done < n) {
@@ -194,14 +213,7 @@ ssize_t snappy_read(struct snappy *s, uint8_t *out, size_t n)
 			k = s->copy;
 			if (k > n - done)
 				k = n - done;
-			mask = s->window_size - 1;
-			for (i = 0; i < k; i++) {
-				uint8_t byte = s->window[(s->produced - s->distance) & mask];
-
-				out[done + i] = byte;
-				s->window[s->produced++ & mask] = byte;
-			}
-			s->left -= k;
+			copy(s, out, done, &k);
 			s->copy -= (uint32_t)k;
 			done += k;
 		} else if (!s->left) {
