@@ -255,6 +255,10 @@ static void test_lengths(void **state)
 	assert_int_equal(DECODE(API_DELETE_TOPICS, 1, "\0\0\0\x03\0\0\0\0", &q), -EPROTO);
 	assert_string_equal(fault.field, "TopicNames");
 	assert_int_equal(fault.at, 4);
+	/* compact: no elements, and the same with a bit that 32 do not hold */
+	assert_int_equal(DECODE(API_DELETE_TOPICS, 4, "\x81\x80\x80\x80\0" "\0\0\0\x09\0", &q), 0);
+	assert_int_equal(DECODE(API_DELETE_TOPICS, 4, "\x81\x80\x80\x80\x10" "\0\0\0\x09\0", &q),
+			 -EPROTO);
 	/* compact: 32768 bytes are there, but no text is so long */
 	{
 		static char text[4 + 32768 + 5] = "\x02\x81\x80\x02";
