@@ -20,9 +20,10 @@ module: packages ## the module, for Debian's kernel: build/module/RELEASE/plog.k
 engine: packages ## the engine in user space: build/lib/libplogengine.a
 	@$(MAKE) -C tools/engine
 
-user: packages engine ## plogd, plogctl and the C library
+user: packages engine ## plogd, plogctl, plogcat and the C library
 	@$(MAKE) -C tools/libplog
 	@$(MAKE) -C tools/plogctl
+	@$(MAKE) -C tools/plogcat
 	@$(MAKE) -C daemon
 
 run: all ## a running broker at 127.0.0.1:9092 (FRESH=1: with an empty log, PORT=N)
