@@ -23,6 +23,9 @@
  * @next_offset: of the next segment, at least
  * @ended: nothing is left
  * @topic: only that one's partitions, if not empty
+ * @refused: an error that the first dumpit gives, with a text: on 6.1 the
+ *	start of a dump has no extended ack to put it in
+ * @why: that text
  */
 struct dump {
 	struct plog_instance *instance;
@@ -31,6 +34,8 @@ struct dump {
 	s64 next_offset;
 	bool ended;
 	char topic[PLOG_TOPIC_SIZE];
+	int refused;
+	struct netlink_ext_ack why;
 };
 
 static struct dump *dump_of(struct netlink_callback *cb)
@@ -79,30 +84,32 @@ static int filter_start(struct netlink_callback *cb, int type, const struct nla_
 			const struct nla_policy *nest)
 {
 	struct nlattr *tb[PLOG_A_PARTITION_INDEX + 1] = { };
+	struct dump *dump;
 	int err;
 
 	err = dump_start(cb, type, policy, nest, tb);
 	if (err)
 		return err;
-	err = -EINVAL;
+	dump = dump_of(cb);
 	if (tb[PLOG_A_PARTITION_INDEX]) {
-		NL_SET_ERR_MSG_ATTR(cb->extack, tb[PLOG_A_PARTITION_INDEX],
-				    "a dump takes no index: ask for one partition without dumping");
-		goto out_done;
-	}
-	if (tb[PLOG_A_PARTITION_TOPIC]) {
-		err = plog_netlink_topic(tb[PLOG_A_PARTITION_TOPIC], cb->extack);
-		if (err)
-			goto out_done;
-		strscpy(dump_of(cb)->topic, nla_data(tb[PLOG_A_PARTITION_TOPIC]),
-			sizeof(dump_of(cb)->topic));
+		NL_SET_ERR_MSG(&dump->why,
+			       "a dump takes no index: ask for one partition without dumping");
+		dump->refused = -EINVAL;
+	} else if (tb[PLOG_A_PARTITION_TOPIC]) {
+		dump->refused = plog_netlink_topic(tb[PLOG_A_PARTITION_TOPIC], &dump->why);
+		if (!dump->refused)
+			strscpy(dump->topic, nla_data(tb[PLOG_A_PARTITION_TOPIC]),
+				sizeof(dump->topic));
 	}
 	return 0;
+}
 
-out_done:
-	plog_dump_done(cb);
-	cb->args[0] = 0;
-	return err;
+/* The error of the start, if there was one. */
+static int refused(struct dump *dump, struct netlink_callback *cb)
+{
+	if (dump->refused)
+		plog_netlink_why(cb->extack, dump->why._msg);
+	return dump->refused;
 }
 
 typedef int (*put_fn)(struct sk_buff *skb, struct plog_part *part, struct netlink_callback *cb);
@@ -111,8 +118,10 @@ static int walk(struct sk_buff *skb, struct netlink_callback *cb, put_fn put)
 {
 	struct dump *dump = dump_of(cb);
 	struct plog_part *part;
-	int err = 0;
+	int err = refused(dump, cb);
 
+	if (err)
+		return err;
 	/* 0 would mean that nobody looks. */
 	cb->seq = READ_ONCE(dump->instance->generation) | 1U << 31;
 	while ((part = plog_part_next(dump->instance, dump->next_id))) {
@@ -256,20 +265,20 @@ int plog_dump_segments_start(struct netlink_callback *cb)
 {
 	struct nlattr *tb[PLOG_A_PARTITION_INDEX + 1] = { };
 	struct plog_part *part;
+	struct dump *dump;
 	int err;
 
 	err = dump_start(cb, PLOG_A_PARTITION, plog_partition_key_policy,
 			 plog_partition_key_nest, tb);
 	if (err)
 		return err;
-	part = plog_netlink_find(dump_of(cb)->instance, tb[PLOG_A_PARTITION_TOPIC],
-				 tb[PLOG_A_PARTITION_INDEX], cb->extack);
-	if (IS_ERR(part)) {
-		plog_dump_done(cb);
-		cb->args[0] = 0;
-		return PTR_ERR(part);
-	}
-	dump_of(cb)->part = part;
+	dump = dump_of(cb);
+	part = plog_netlink_find(dump->instance, tb[PLOG_A_PARTITION_TOPIC],
+				 tb[PLOG_A_PARTITION_INDEX], &dump->why);
+	if (IS_ERR(part))
+		dump->refused = PTR_ERR(part);
+	else
+		dump->part = part;
 	return 0;
 }
 
@@ -277,10 +286,10 @@ int plog_dump_segments(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump *dump = dump_of(cb);
 	struct segment_walk walk = { .skb = skb, .cb = cb, .dump = dump };
-	int err;
+	int err = refused(dump, cb);
 
-	if (dump->ended)
-		return 0;
+	if (err || dump->ended)
+		return err;
 	err = plog_partition_segments(dump->part->log, dump->next_offset, put_segment, &walk);
 	if (!err)
 		dump->ended = true;

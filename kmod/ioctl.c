@@ -262,7 +262,8 @@ static long do_control(struct plog_desc *desc, struct file *file, void __user *t
 		return -EBADF;
 	if (copy_from_user(&arg, to, sizeof(arg)))
 		return -EFAULT;
-	if (reserved_used(arg))
+	if (reserved_used(arg) || arg.command < PLOG_CONTROL_HIGH_WATERMARK ||
+	    arg.command > PLOG_CONTROL_LOG_START)
 		return -EINVAL;
 	if (!desc->privileged)
 		return -EPERM;

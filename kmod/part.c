@@ -181,15 +181,12 @@ static void close_part(struct plog_part *part)
 	struct plog_partition_stats stats;
 	u64 *sum = (u64 *)&inst->gone, *one = (u64 *)&stats;
 	unsigned int i;
-	int err;
 
 	if (part->node)
 		plog_node_del(part->node);
 	WRITE_ONCE(part->node, NULL);
-	err = plog_partition_close(part->log, part->clean);
-	if (err && part->clean)
-		pr_warn("%s-%u: not closed cleanly (%d), will be recovered\n",
-			part->topic, part->index, err);
+	/* It says in the log what went wrong. */
+	plog_partition_close(part->log, part->clean);
 	plog_dir_unclaim(part->dir);
 
 	plog_partition_stats(part->log, &stats);
@@ -209,13 +206,9 @@ static void part_work(struct work_struct *work)
 	struct plog_part *part = container_of(work, struct plog_part, work);
 	bool node = test_and_clear_bit(PLOG_TODO_NODE, &part->todo);
 	struct plog_part_setup setup;
-	int err;
 
 	if (test_and_clear_bit(PLOG_TODO_OPEN, &part->todo)) {
-		err = plog_partition_open(part->log);
-		if (err)
-			pr_err("%s-%u: cannot be opened: %d\n", part->topic, part->index, err);
-		node = !err;
+		node = !plog_partition_open(part->log);
 	}
 	if (test_and_clear_bit(PLOG_TODO_CLOSE, &part->todo)) {
 		close_part(part);
