@@ -373,11 +373,14 @@ static int segment_max(struct plog_partition *p, struct plog_look *look, s64 *ma
 	int err = 0;
 
 	mutex_lock(&seg->flock);
-	/* while it is active its writer keeps them; before the first append nobody does */
+	/*
+	 * While it is active its writer keeps them, and learns them anew under
+	 * this lock; before the first append nobody does.
+	 */
 	if (!READ_ONCE(seg->active))
 		err = plog_segment_times(seg, p->dir);
-	mutex_unlock(&seg->flock);
 	*max = READ_ONCE(seg->max_timestamp);
+	mutex_unlock(&seg->flock);
 	return err;
 }
 

@@ -460,8 +460,11 @@ void plog_segment_note(struct plog_segment *seg, s64 last_offset, s64 max_timest
 		add_entries(seg, last_offset, pos);
 		seg->index_from = pos;
 	}
-	if (READ_ONCE(seg->index_bad))
+	if (READ_ONCE(seg->index_bad)) {
+		mutex_lock(&seg->flock);
 		rebuild(seg);
+		mutex_unlock(&seg->flock);
+	}
 }
 
 void plog_segment_seal(struct plog_segment *seg)
