@@ -82,6 +82,18 @@ void records_stamp(uint8_t *batch, size_t size, bool log_append_time, int64_t ma
 	memcpy(batch + 17, &crc, sizeof(crc));
 }
 
+void records_set_codec(uint8_t *batch, size_t size, unsigned int codec)
+{
+	uint16_t attributes = (uint16_t)((get16(batch + 21) & ~RECORDS_CODEC_MASK) | codec);
+	uint32_t v = htobe32((uint32_t)(size - RECORDS_LOG_OVERHEAD));
+
+	memcpy(batch + 8, &v, sizeof(v));
+	attributes = htobe16(attributes);
+	memcpy(batch + 21, &attributes, sizeof(attributes));
+	v = htobe32(records_crc(batch, size));
+	memcpy(batch + 17, &v, sizeof(v));
+}
+
 /* What comes next in the bytes of a record. */
 enum {
 	STEP_LENGTH,

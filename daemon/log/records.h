@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "../kafka/arena.h"
+#include "../kafka/buf.h"
 
 /*
  * Record batches (format v2) in memory: reading their header and their records, and the
@@ -52,6 +53,9 @@ uint32_t records_crc(const uint8_t *batch, size_t size);
  */
 void records_stamp(uint8_t *batch, size_t size, bool log_append_time, int64_t max_timestamp);
 
+/* Write codec and length into a whole batch of @size bytes and correct its CRC. */
+void records_set_codec(uint8_t *batch, size_t size, unsigned int codec);
+
 /* One record. */
 struct record {
 	int32_t index;			/* in the batch */
@@ -62,6 +66,7 @@ struct record {
 	int32_t headers;		/* how many */
 };
 
+struct compressor;
 struct decompressor;
 
 /*
@@ -133,7 +138,11 @@ struct records_rules {
 	bool zstd;			/* the request's version may carry zstd (Produce 7+); true */
 	bool producer_ids;		/* idempotent producers are served; false */
 	bool transactions;		/* so are transactional ones; false */
+	int codec;			/* compression.type as a codec; RECORDS_CODEC_KEEP: "producer" */
+	int level;			/* of that codec */
 };
+
+#define RECORDS_CODEC_KEEP (-1)
 
 /* Kafka's defaults. @now_ms: the wall clock. */
 void records_rules_init(struct records_rules *rules, int64_t now_ms);
@@ -155,12 +164,18 @@ struct records_check {
 	struct records_bad *bad;	/* records at fault, by index */
 	int32_t nbad;
 	struct records_batch batch;	/* as the client sent it, but for a corrected header */
+	const uint8_t *data;		/* what is to be appended: the batch, or, if the topic wants */
+	uint32_t size;			/* another codec, one made of it, till records_check_end() */
 
 	struct records_rules rules;
 	uint8_t *p;
 	size_t n;
 	struct arena *arena;
 	struct records_iter iter;
+	struct decompressor *from;
+	struct compressor *to;
+	struct buf out;
+	size_t at;			/* of the batch: passed to @to */
 	int step;
 	int64_t max_timestamp;
 	bool bad_time;
@@ -176,8 +191,8 @@ void records_check_init(struct records_check *c, uint8_t *p, size_t n,
 			const struct records_rules *rules, struct arena *arena);
 
 /*
- * Does the batch name a codec? Then the check may take long: it belongs into a worker, in
- * steps. Looks at the header only; false if there is none.
+ * Does the batch name a codec, or the topic one? Then the check may take long: it belongs
+ * into a worker, in steps. Looks at the header only; false if there is none.
  */
 bool records_check_is_long(const struct records_check *c);
 
@@ -198,7 +213,8 @@ bool records_check_is_long(const struct records_check *c);
  *   INVALID_TXN_STATE             transactional, and transactions are not served
  *   INVALID_RECORD                records malformed, fewer or more than the count, offset
  *                                 deltas not 0, 1, 2, ..., or damaged compressed data
- *   MESSAGE_TOO_LARGE             expands to more than expanded_max
+ *   MESSAGE_TOO_LARGE             expands to more than expanded_max, or is larger than
+ *                                 max_message_bytes in the topic's own codec
  *   INVALID_TIMESTAMP             a record's time is -1, below 0 or outside the window; the
  *                                 client's LogAppendTime bit on a topic with that type
  *   INVALID_RECORD                a null key for a compacted topic

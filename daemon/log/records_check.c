@@ -9,6 +9,7 @@
 
 #include "../kafka/error.h"
 #include "compress.h"
+#include "compressor.h"
 
 #define ATTRIBUTES_KNOWN (RECORDS_CODEC_MASK | RECORDS_LOG_APPEND_TIME | \
 			  RECORDS_TRANSACTIONAL | RECORDS_CONTROL)
@@ -17,8 +18,11 @@
 enum {
 	STEP_HEADER,
 	STEP_RECORDS,
+	STEP_CODEC,
 	STEP_DONE,
 };
+
+#define PIECE (64 << 10)
 
 void records_rules_init(struct records_rules *rules, int64_t now_ms)
 {
@@ -29,6 +33,7 @@ void records_rules_init(struct records_rules *rules, int64_t now_ms)
 		.max_message_bytes = 1048588,
 		.expanded_max = RECORDS_EXPANDED_MAX,
 		.zstd = true,
+		.codec = RECORDS_CODEC_KEEP,
 	};
 }
 
@@ -41,16 +46,29 @@ void records_check_init(struct records_check *c, uint8_t *p, size_t n,
 	c->rules = *rules;
 	c->arena = arena;
 	c->max_timestamp = -1;
+	buf_init(&c->out, rules->max_message_bytes, NULL);
 }
 
 bool records_check_is_long(const struct records_check *c)
 {
-	return c->n >= RECORDS_HEADER && c->p[22] & RECORDS_CODEC_MASK;
+	return c->n >= RECORDS_HEADER &&
+	       (c->p[22] & RECORDS_CODEC_MASK || c->rules.codec > COMPRESS_NONE);
+}
+
+/* Let go of what only the work needs. */
+static void close_work(struct records_check *c)
+{
+	records_iter_close(&c->iter);
+	decompress_close(c->from);
+	compress_close(c->to);
+	c->from = NULL;
+	c->to = NULL;
 }
 
 void records_check_end(struct records_check *c)
 {
-	records_iter_close(&c->iter);
+	close_work(c);
+	buf_free(&c->out);
 }
 
 /* The answer is @error; the text stays in the check. */
@@ -219,6 +237,8 @@ static bool check_record(struct records_check *c, const struct record *r)
 /* The iterator met something wrong. */
 static int refuse_iter(struct records_check *c, int err)
 {
+	const char *why = c->iter.why ? c->iter.why : "the compressed data is damaged";
+
 	switch (err) {
 	case -ENOMEM:
 		return refuse_memory(c);
@@ -230,9 +250,87 @@ static int refuse_iter(struct records_check *c, int err)
 			      "the records expand to more than %" PRIu64 " bytes",
 			      c->rules.expanded_max);
 	}
-	if (!blame(c, c->iter.next, "%s", c->iter.why))
+	if (!blame(c, c->iter.next, "%s", why))
 		return refuse_memory(c);
-	return refuse(c, KERR_INVALID_RECORD, "record %" PRId32 ": %s", c->iter.next, c->iter.why);
+	return refuse(c, KERR_INVALID_RECORD, "record %" PRId32 ": %s", c->iter.next, why);
+}
+
+/* The topic has a codec of its own: make a batch with the same records in that. */
+static int begin_codec(struct records_check *c)
+{
+	unsigned int codec = c->batch.attributes & RECORDS_CODEC_MASK;
+	uint64_t size = c->iter.expanded;
+	uint8_t *head;
+	int err = 0;
+
+	/* the windows of the check are not needed any more, and may be the last of their kind */
+	records_iter_close(&c->iter);
+	head = buf_extend(&c->out, RECORDS_HEADER);
+	if (head)
+		memcpy(head, c->p, RECORDS_HEADER);
+	if (codec != COMPRESS_NONE)
+		err = decompress_open(&c->from, codec, c->p + RECORDS_HEADER, c->n - RECORDS_HEADER);
+	if (!err)
+		err = compress_open(&c->to, (unsigned int)c->rules.codec, c->rules.level, size,
+				    &c->out);
+	if (err)
+		return refuse_iter(c, err);
+	c->at = RECORDS_HEADER;
+	c->step = STEP_CODEC;
+	return 0;
+}
+
+static int end_codec(struct records_check *c)
+{
+	int err;
+
+	err = compress_end(c->to);
+	if (err)
+		return refuse_iter(c, err);
+	err = buf_error(&c->out);
+	if (err == -EMSGSIZE)
+		return refuse(c, KERR_MESSAGE_TOO_LARGE,
+			      "the batch is above the %" PRIu32 " bytes of max.message.bytes "
+			      "in the topic's codec %s", c->rules.max_message_bytes,
+			      compress_name((unsigned int)c->rules.codec));
+	if (err)
+		return refuse_memory(c);
+	records_set_codec(c->out.data, c->out.len, (unsigned int)c->rules.codec);
+	c->data = c->out.data;
+	c->size = (uint32_t)c->out.len;
+	c->step = STEP_DONE;
+	return 1;
+}
+
+static int change_codec(struct records_check *c, uint64_t *budget)
+{
+	uint8_t piece[PIECE];
+
+	while (!buf_error(&c->out)) {
+		const uint8_t *p = piece;
+		ssize_t n;
+		int err;
+
+		if (budget && !*budget)
+			return 0;
+		if (c->from) {
+			n = decompress_read(c->from, piece, sizeof(piece));
+			if (n < 0)
+				return refuse_iter(c, (int)n);
+		} else {
+			p = c->p + c->at;
+			n = c->n - c->at < PIECE ? (ssize_t)(c->n - c->at) : PIECE;
+			c->at += (size_t)n;
+		}
+		if (!n)
+			break;
+		err = compress_write(c->to, p, (size_t)n);
+		if (err)
+			return refuse_iter(c, err);
+		if (budget)
+			*budget -= *budget < (uint64_t)n ? *budget : (uint64_t)n;
+	}
+	return end_codec(c);
 }
 
 static int check_records(struct records_check *c, uint64_t *budget)
@@ -265,8 +363,14 @@ static int check_records(struct records_check *c, uint64_t *budget)
 		records_stamp(c->p, c->n, false, c->max_timestamp);
 		records_header(c->p, c->n, &c->batch);
 	}
-	c->step = STEP_DONE;
-	return 1;
+	if (c->rules.codec == RECORDS_CODEC_KEEP ||
+	    (unsigned int)c->rules.codec == (c->batch.attributes & RECORDS_CODEC_MASK)) {
+		c->data = c->p;
+		c->size = (uint32_t)c->n;
+		c->step = STEP_DONE;
+		return 1;
+	}
+	return begin_codec(c);
 }
 
 static int check_some(struct records_check *c, uint64_t budget)
@@ -285,7 +389,12 @@ static int check_some(struct records_check *c, uint64_t budget)
 		c->iter.client_times = true;
 		c->step = STEP_RECORDS;
 	}
-	return check_records(c, budget == UINT64_MAX ? NULL : &budget);
+	if (c->step == STEP_RECORDS) {
+		ret = check_records(c, budget == UINT64_MAX ? NULL : &budget);
+		if (ret || c->step == STEP_RECORDS)
+			return ret;
+	}
+	return change_codec(c, budget == UINT64_MAX ? NULL : &budget);
 }
 
 int records_check_run(struct records_check *c, uint64_t budget)
@@ -295,6 +404,8 @@ int records_check_run(struct records_check *c, uint64_t budget)
 	if (!check_some(c, budget))
 		return 0;
 	/* a request has many batches: what is done holds no window */
-	records_iter_close(&c->iter);
+	close_work(c);
+	if (c->error)
+		buf_free(&c->out);
 	return 1;
 }

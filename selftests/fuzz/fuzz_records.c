@@ -4,7 +4,8 @@
  * accepted can be read and found in again, and what is refused is left alone.
  *
  * Input: flags, then a batch. Flag 1: its length, magic and CRC are set right before, so
- * that what lies behind them is reached. Flags 2 to 64: rules.
+ * that what lies behind them is reached. Flags 2 to 64: rules. Flag 128: the topic has a
+ * codec of its own, which the input's length tells.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "kafka/error.h"
+#include "log/compressor.h"
 #include "log/records.h"
 
 #define EXPANDED_MAX (1 << 20)
@@ -32,13 +34,14 @@ static void put32(uint8_t *p, uint32_t v)
 
 static void accepted(const uint8_t *p, size_t n, const struct records_check *c)
 {
+	struct records_batch b;
 	struct records_iter it;
 	struct record r, hit;
 	int64_t max = INT64_MIN;
 	int32_t count = 0;
 	int ret;
 
-	must(c->batch.crc == records_crc(p, n));
+	must(!records_header(p, n, &b) && b.size == (int64_t)n && b.crc == records_crc(p, n));
 	must(!records_iter_open(&it, p, n, EXPANDED_MAX));
 	while ((ret = records_iter_next(&it, &r, NULL)) > 0) {
 		must(r.index == count && r.offset == count);
@@ -90,24 +93,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	rules.transactions = flags & 16;
 	rules.zstd = !(flags & 32);
 	rules.before_max_ms = flags & 64 ? 1000 : INT64_MAX;
+	if (flags & 128) {
+		rules.codec = (int)(n % 5);
+		rules.level = compress_default_level((unsigned int)rules.codec);
+	}
 	arena_init(&arena, 1 << 20);
 	records_check_init(&c, one, n, &rules, &arena);
 	must(records_check_run(&c, UINT64_MAX) == 1);
-	records_check_end(&c);
 	records_check_init(&steps, two, n, &rules, &arena);
 	while (!records_check_run(&steps, 1))
 		;
-	records_check_end(&steps);
 	must(c.error == steps.error && c.nbad == steps.nbad && !c.error == !c.text);
 	must(!memcmp(one, two, n));
 	if (!c.error) {
 		must(!c.nbad);
-		accepted(one, n, &c);
+		must(c.size == steps.size && !memcmp(c.data, steps.data, c.size));
+		must(rules.codec < 0 || (c.data[22] & RECORDS_CODEC_MASK) == rules.codec);
+		accepted(c.data, c.size, &c);
 	} else {
 		memcpy(two, p, n);
 		if (!(flags & 1))
 			must(!memcmp(one, two, n));
 	}
+	records_check_end(&c);
+	records_check_end(&steps);
 	arena_free(&arena);
 	free(one);
 	free(two);

@@ -34,6 +34,7 @@ def fuzz_records():
         yield b"\x00" + raw
         yield b"\x01" + raw
         yield b"\x05" + raw
+        yield b"\x81" + raw
     # bare snappy: a literal only
     records = bytes.fromhex("0e000000026b02760000")[:8]
     block = bytes([len(records), (len(records) - 1) << 2]) + records

@@ -890,6 +890,105 @@ static void test_gaps(void **state)
 	free(p);
 }
 
+/* Are these the same records? The second batch's CRC and shape are checked as well. */
+static void same_records(const uint8_t *a, size_t na, const uint8_t *b, size_t nb)
+{
+	struct records_iter x, y;
+	struct record r, q;
+	int ret;
+
+	assert_int_equal(be(b + AT_CRC, 4), records_crc(b, nb));
+	assert_int_equal(be(b + AT_LENGTH, 4), nb - 12);
+	assert_int_equal(records_iter_open(&x, a, na, UINT64_MAX), 0);
+	assert_int_equal(records_iter_open(&y, b, nb, UINT64_MAX), 0);
+	do {
+		ret = records_iter_next(&x, &r, NULL);
+		assert_int_equal(records_iter_next(&y, &q, NULL), ret);
+		if (ret > 0) {
+			assert_int_equal(r.offset, q.offset);
+			assert_int_equal(r.timestamp, q.timestamp);
+			assert_int_equal(r.key_size, q.key_size);
+			assert_int_equal(r.value_size, q.value_size);
+		}
+	} while (ret > 0);
+	assert_int_equal(ret, 0);
+	assert_int_equal(x.expanded, y.expanded);
+	records_iter_close(&x);
+	records_iter_close(&y);
+}
+
+/* compression.type other than "producer": from every codec to every codec. */
+static void test_change_codec(void **state)
+{
+	static const int levels[5][3] = { { 0 }, { -1, 1, 9 }, { 0 }, { 9, 1, 17 }, { 3, -5, 22 } };
+	unsigned int from;
+	size_t n;
+	int to, i;
+
+	(void)state;
+	for (from = 0; from <= COMPRESS_ZSTD; from++) {
+		uint8_t *p = maker_simple(from, 3000, 50, &n);
+
+		maker_set64(p, n, AT_MAX_TIMESTAMP, 1);	/* to be corrected on the way */
+		for (to = 0; to <= COMPRESS_ZSTD; to++) {
+			for (i = 0; i < 3; i++) {
+				uint8_t *one = malloc(n), *two = malloc(n);
+				struct records_check a, b;
+				unsigned int steps = 0;
+
+				rules.codec = to;
+				rules.level = levels[to][i];
+				memcpy(one, p, n);
+				memcpy(two, p, n);
+				records_check_init(&a, one, n, &rules, &arena);
+				assert_true(records_check_is_long(&a) == (from || to));
+				assert_int_equal(records_check_run(&a, UINT64_MAX), 1);
+				assert_int_equal(a.error, KERR_NONE);
+				assert_int_equal(a.data[22], to);
+				assert_int_equal(be(a.data + AT_MAX_TIMESTAMP, 8), 3999);
+				same_records(p, n, a.data, a.size);
+				assert_true((a.data == one) == ((int)from == to));
+				records_check_init(&b, two, n, &rules, &arena);
+				while (!records_check_run(&b, 70000))
+					steps++;
+				assert_int_equal(b.error, KERR_NONE);
+				assert_in_range(steps, 1, 8);
+				assert_int_equal(a.size, b.size);
+				assert_memory_equal(a.data, b.data, a.size);
+				records_check_end(&a);
+				records_check_end(&b);
+				free(one);
+				free(two);
+			}
+		}
+		free(p);
+	}
+}
+
+/* What is small as it comes may be too large as the topic wants it. */
+static void test_change_codec_too_large(void **state)
+{
+	struct records_check c;
+	uint8_t *p, *plain;
+	size_t n, n_plain;
+
+	(void)state;
+	plain = maker_simple(COMPRESS_NONE, 1000, 1000, &n_plain);
+	p = maker_simple(COMPRESS_GZIP, 1000, 1000, &n);
+	rules.codec = COMPRESS_NONE;
+	rules.max_message_bytes = (uint32_t)n_plain;
+	REFUSED(p, n, KERR_NONE);
+	rules.max_message_bytes = (uint32_t)n_plain - 1;
+	assert_int_equal(check(p, n, &c, NULL), KERR_MESSAGE_TOO_LARGE);
+	assert_non_null(strstr(c.text, "in the topic's codec none"));
+	/* and the other way round it is the batch as it comes that counts */
+	rules.codec = COMPRESS_GZIP;
+	rules.max_message_bytes = (uint32_t)n;
+	REFUSED(plain, n_plain, KERR_MESSAGE_TOO_LARGE);
+	free(p);
+	free(plain);
+}
+
 /* Batches that another implementation made. */
 static void test_golden(void **state)
 {
@@ -966,6 +1065,8 @@ int main(void)
 		T(test_iterator),
 		T(test_find_time),
 		T(test_gaps),
+		T(test_change_codec),
+		T(test_change_codec_too_large),
 		T(test_golden),
 	};
 
