@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../tools/libplog/topicconfig.h"
+#include "../log/compress.h"
 #include "../log/log.h"
+#include "../log/records.h"
 #include "broker.h"
 
 /*
@@ -149,6 +152,24 @@ size_t topics_count(struct topics *t)
 
 /* ---- one topic ---- */
 
+/* The codec that batches are stored in, where it is not the producer's choice. */
+static void set_codec(struct topic *topic, const struct properties *defaults)
+{
+	const struct properties *config = &topic->conf.config;
+	char level[40];
+
+	topic->codec = RECORDS_CODEC_KEEP;
+	if (topicconfig_has(config, defaults, "compression.type", "uncompressed"))
+		topic->codec = COMPRESS_NONE;
+	for (unsigned int i = COMPRESS_GZIP; i <= COMPRESS_ZSTD; i++)
+		if (topicconfig_has(config, defaults, "compression.type", compress_name(i)))
+			topic->codec = (int)i;
+	if (topic->codec <= COMPRESS_NONE || topic->codec == COMPRESS_SNAPPY)
+		return;
+	snprintf(level, sizeof(level), "compression.%s.level", compress_name(topic->codec));
+	topic->codec_level = (int)topicconfig_number(config, defaults, level);
+}
+
 struct topic *topic_new(struct broker *b, struct datadir_topic *conf, struct log **logs)
 {
 	const struct properties *defaults = &broker_config(b)->topic_defaults;
@@ -170,7 +191,7 @@ struct topic *topic_new(struct broker *b, struct datadir_topic *conf, struct log
 	topic->log_append_time = topicconfig_has(&conf->config, defaults,
 						 "message.timestamp.type", "LogAppendTime");
 	topic->compact = topicconfig_has(&conf->config, defaults, "cleanup.policy", "compact");
-	topic->stores_zstd = topicconfig_has(&conf->config, defaults, "compression.type", "zstd");
+	set_codec(topic, defaults);
 	topic->before_max_ms = topicconfig_number(&conf->config, defaults,
 						  "message.timestamp.before.max.ms");
 	topic->after_max_ms = topicconfig_number(&conf->config, defaults,

@@ -32,7 +32,8 @@ struct topic {
 	uint32_t max_message_bytes;
 	bool log_append_time;
 	bool compact;
-	bool stores_zstd;		/* compression.type=zstd */
+	int codec;			/* compression.type; RECORDS_CODEC_KEEP for producer */
+	int codec_level;
 	int64_t before_max_ms, after_max_ms;
 	int64_t min_insync;
 };

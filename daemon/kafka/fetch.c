@@ -7,6 +7,7 @@
 #include "../broker/broker.h"
 #include "../broker/topics.h"
 #include "../conn.h"
+#include "../log/compress.h"
 #include "../log/log.h"
 #include "../request.h"
 #include "error.h"
@@ -406,7 +407,7 @@ static int16_t look_at(struct fetch *f, struct part *part)
 		return KERR_FENCED_LEADER_EPOCH;
 	if (w->current_leader_epoch > part->state.leader_epoch)
 		return KERR_UNKNOWN_LEADER_EPOCH;
-	if (part->topic->stores_zstd && f->req->header.version < 10)
+	if (part->topic->codec == COMPRESS_ZSTD && f->req->header.version < 10)
 		return KERR_UNSUPPORTED_COMPRESSION_TYPE;
 	if (w->fetch_offset < part->state.log_start || w->fetch_offset > part->state.log_end)
 		return KERR_OFFSET_OUT_OF_RANGE;

@@ -124,7 +124,7 @@ static void append_part(struct part *part)
 
 	if (!log_state(part->log, &state))
 		a.leader_epoch = state.leader_epoch;
-	out->error_code = log_append(part->log, part->in->records.p, part->in->records.n, &a);
+	out->error_code = log_append(part->log, part->check.data, part->check.size, &a);
 	if (out->error_code) {
 		out->error_message = kstr_of(error_text(out->error_code));
 		return;
@@ -241,6 +241,8 @@ static void start_check(struct produce *p)
 		rules.max_message_bytes = part->topic->max_message_bytes;
 		rules.log_append_time = part->topic->log_append_time;
 		rules.compact = part->topic->compact;
+		rules.codec = part->topic->codec;
+		rules.level = part->topic->codec_level;
 		rules.zstd = p->req->header.version >= 7;
 		records_check_init(&part->check, (uint8_t *)part->in->records.p, n, &rules,
 				   &p->req->arena);
