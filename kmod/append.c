@@ -226,8 +226,8 @@ static bool must_roll(struct plog_partition *p, struct plog_segment *seg, struct
 	if (seg->end + a->size > c->segment_bytes || a->last - seg->base > INT_MAX)
 		return true;
 	/* the time index keeps room for its last entry, at the roll */
-	if (seg->index.entries >= c->index_bytes / PLOG_INDEX_ENTRY ||
-	    seg->timeindex.entries + 1 >= c->index_bytes / PLOG_TIMEINDEX_ENTRY)
+	if (seg->index.e.count >= c->index_bytes / PLOG_INDEX_ENTRY ||
+	    seg->timeindex.e.count + 1 >= c->index_bytes / PLOG_TIMEINDEX_ENTRY)
 		return true;
 	/* records' time where they have one, as Kafka does; else the clock */
 	if (seg->first_timestamp < 0)

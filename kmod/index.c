@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/slab.h>
 #include <asm/barrier.h>
 
 #include "compat/unaligned.h"
@@ -26,6 +27,11 @@ struct entry {
 
 enum kind { BY_OFFSET, BY_POSITION, BY_TIME };
 
+static u32 entry_size(enum kind kind)
+{
+	return kind == BY_TIME ? PLOG_TIMEINDEX_ENTRY : PLOG_INDEX_ENTRY;
+}
+
 static void decode(enum kind kind, const u8 *raw, struct entry *e)
 {
 	if (kind == BY_TIME) {
@@ -39,35 +45,167 @@ static void decode(enum kind kind, const u8 *raw, struct entry *e)
 	e->key = kind == BY_OFFSET ? e->offset : e->pos;
 }
 
-static int read_entries(struct plog_file *file, u32 size, u32 first, u32 count, u8 *raw)
+/* ---- what waits in memory ---- */
+
+static void ring_put(u64 *ring, enum kind kind, u32 n, const u8 *raw)
 {
-	ssize_t n = plog_file_read(file, raw, size * count, (u64)first * size);
+	n %= PLOG_INDEX_RING;
+	if (kind == BY_TIME) {
+		WRITE_ONCE(ring[2 * n], get_unaligned_be64(raw));
+		WRITE_ONCE(ring[2 * n + 1], get_unaligned_be32(raw + 8));
+	} else {
+		WRITE_ONCE(ring[n], get_unaligned_be64(raw));
+	}
+}
+
+static void ring_get(const u64 *ring, enum kind kind, u32 n, u8 *raw)
+{
+	n %= PLOG_INDEX_RING;
+	if (kind == BY_TIME) {
+		put_unaligned_be64(READ_ONCE(ring[2 * n]), raw);
+		put_unaligned_be32(READ_ONCE(ring[2 * n + 1]), raw + 8);
+	} else {
+		put_unaligned_be64(READ_ONCE(ring[n]), raw);
+	}
+}
+
+static int read_file(struct plog_entries *es, u32 size, u32 first, u32 count, u8 *raw)
+{
+	ssize_t n = plog_file_read(es->file, raw, size * count, (u64)first * size);
 
 	if (n < 0)
 		return n;
 	return n == size * count ? 0 : -EIO;
 }
 
-/*
- * The last of the entries [0, @count) whose key is not above @key.  Damaged
- * entries may lead astray, but never out of the file.
- */
-static int search(struct plog_file *file, enum kind kind, u32 count, s64 key, struct entry *found)
+/* Read the entries [@first, @first + @count), in the file or still in memory. */
+static int read_entries(struct plog_entries *es, enum kind kind, u32 first, u32 count, u8 *raw)
 {
-	u32 size = kind == BY_TIME ? PLOG_TIMEINDEX_ENTRY : PLOG_INDEX_ENTRY;
-	u32 low = 0, high = count, first, n, i;
+	u32 size = entry_size(kind), written, in_file, i;
+	int err;
+
+	for (;;) {
+		written = smp_load_acquire(&es->written);
+		in_file = first < written ? min_t(u32, count, written - first) : 0;
+		if (in_file) {
+			err = read_file(es, size, first, in_file, raw);
+			if (err)
+				return err;
+		}
+		if (in_file == count)
+			return 0;
+		if (!es->ring)
+			return -EIO;
+		for (i = in_file; i < count; i++)
+			ring_get(es->ring, kind, first + i, raw + i * size);
+		/*
+		 * A place in the ring is used again only after its entry was
+		 * written: these were not, so they are what they seem.
+		 */
+		smp_rmb();
+		if (READ_ONCE(es->written) <= first + in_file)
+			return 0;
+	}
+}
+
+static u64 *ring_alloc(enum kind kind)
+{
+	return kmalloc(PLOG_INDEX_RING * sizeof(u64) * (kind == BY_TIME ? 2 : 1),
+		       GFP_KERNEL_ACCOUNT);
+}
+
+static void entries_close(struct plog_entries *es)
+{
+	if (es->file)
+		plog_file_close(es->file);
+	es->file = NULL;
+	kfree(es->ring);
+	es->ring = NULL;
+	WRITE_ONCE(es->count, es->written);
+}
+
+static void entries_set(struct plog_entries *es, u32 count)
+{
+	WRITE_ONCE(es->count, count);
+	smp_store_release(&es->written, count);
+}
+
+static int entries_flush(struct plog_entries *es, enum kind kind)
+{
+	u32 size = entry_size(kind), n = es->count - es->written, i;
+	u8 raw[PLOG_INDEX_RING * PLOG_TIMEINDEX_ENTRY];
+	int err;
+
+	if (!n || !es->file || !es->ring)
+		return 0;
+	for (i = 0; i < n; i++)
+		ring_get(es->ring, kind, es->written + i, raw + i * size);
+	err = plog_file_write(es->file, raw, n * size, (u64)es->written * size);
+	if (err)
+		WRITE_ONCE(es->count, es->written);
+	else
+		smp_store_release(&es->written, es->count);
+	return err;
+}
+
+static int entries_append(struct plog_entries *es, enum kind kind, const u8 *raw)
+{
+	u32 size = entry_size(kind);
+	int err;
+
+	if (!es->ring) {
+		err = plog_file_write(es->file, raw, size, (u64)es->count * size);
+		if (err)
+			return err;
+		smp_store_release(&es->written, es->count + 1);
+		smp_store_release(&es->count, es->count + 1);
+		return 0;
+	}
+	ring_put(es->ring, kind, es->count, raw);
+	smp_store_release(&es->count, es->count + 1);
+	return es->count - es->written >= PLOG_INDEX_BURST ? entries_flush(es, kind) : 0;
+}
+
+static void entries_trim(struct plog_entries *es, enum kind kind)
+{
+	u64 size;
+
+	if (!es->file)
+		return;
+	entries_flush(es, kind);
+	size = (u64)es->count * entry_size(kind);
+	if (plog_file_size(es->file) > size)
+		plog_file_truncate(es->file, size);
+}
+
+static int entries_reset(struct plog_entries *es)
+{
+	entries_set(es, 0);
+	return es->file ? plog_file_truncate(es->file, 0) : 0;
+}
+
+/* ---- searching ---- */
+
+/*
+ * The last entry whose key is not above @key.  Damaged entries may lead astray,
+ * but never out of the file.
+ */
+static int search(struct plog_entries *es, enum kind kind, s64 key, struct entry *found)
+{
+	u32 low = 0, high = smp_load_acquire(&es->count), first, n, i;
 	u8 raw[CHUNK * PLOG_TIMEINDEX_ENTRY];
+	u32 size = entry_size(kind);
 	bool any = false;
 	struct entry e;
 	int err;
 
-	if (!file || !count)
+	if (!es->file || !high)
 		return 0;
 	/* everything below low is not above the key, everything from high on is */
-	first = count > CHUNK ? count - CHUNK : 0;
+	first = high > CHUNK ? high - CHUNK : 0;
 	while (low < high) {
 		n = min_t(u32, CHUNK, high - first);
-		err = read_entries(file, size, first, n, raw);
+		err = read_entries(es, kind, first, n, raw);
 		if (err)
 			return err;
 		for (i = 0; i < n; i++) {
@@ -91,24 +229,44 @@ static int search(struct plog_file *file, enum kind kind, u32 count, s64 key, st
 	return any;
 }
 
+/*
+ * How many entries to keep so that none has a key of @key or more; from the
+ * end, since a truncation is short as a rule.
+ */
+static u32 keep_below(struct plog_entries *es, enum kind kind, s64 key, bool by_offset)
+{
+	u8 raw[CHUNK * PLOG_TIMEINDEX_ENTRY];
+	u32 size = entry_size(kind), keep = es->count, first, n;
+	struct entry e;
+
+	while (keep) {
+		n = min_t(u32, keep, CHUNK);
+		first = keep - n;
+		if (read_entries(es, kind, first, n, raw))
+			return 0;
+		for (; n; n--, keep--) {
+			decode(kind, raw + (n - 1) * size, &e);
+			if ((by_offset ? e.offset : e.key) < key)
+				return keep;
+		}
+	}
+	return 0;
+}
+
 /* ---- offsets ---- */
 
-int plog_index_load(struct plog_index *idx, u64 log_end)
+/* Take the first @count entries for valid, if the last of them can be. */
+static int index_take(struct plog_index *idx, u32 count, u64 log_end)
 {
-	u64 size = plog_file_size(idx->file);
 	u8 raw[PLOG_INDEX_ENTRY];
 	struct entry e;
-	u32 count;
 	int err;
 
-	WRITE_ONCE(idx->entries, 0);
+	entries_set(&idx->e, 0);
 	idx->last_offset = -1;
-	if (size % PLOG_INDEX_ENTRY || size / PLOG_INDEX_ENTRY > INT_MAX)
-		return -EBADMSG;
-	count = size / PLOG_INDEX_ENTRY;
 	if (!count)
 		return 0;
-	err = read_entries(idx->file, PLOG_INDEX_ENTRY, count - 1, 1, raw);
+	err = read_file(&idx->e, PLOG_INDEX_ENTRY, count - 1, 1, raw);
 	if (err)
 		return err;
 	decode(BY_OFFSET, raw, &e);
@@ -116,8 +274,19 @@ int plog_index_load(struct plog_index *idx, u64 log_end)
 	if (e.offset <= 0 || !e.pos || e.pos >= log_end)
 		return -EBADMSG;
 	idx->last_offset = e.offset;
-	WRITE_ONCE(idx->entries, count);
+	entries_set(&idx->e, count);
 	return 0;
+}
+
+int plog_index_load(struct plog_index *idx, u64 log_end)
+{
+	u64 size = plog_file_size(idx->e.file);
+
+	if (size % PLOG_INDEX_ENTRY || size / PLOG_INDEX_ENTRY > INT_MAX) {
+		index_take(idx, 0, log_end);
+		return -EBADMSG;
+	}
+	return index_take(idx, size / PLOG_INDEX_ENTRY, log_end);
 }
 
 int plog_index_append(struct plog_index *idx, s32 offset, u32 pos)
@@ -125,22 +294,20 @@ int plog_index_append(struct plog_index *idx, s32 offset, u32 pos)
 	u8 raw[PLOG_INDEX_ENTRY];
 	int err;
 
-	if (!idx->file || (idx->entries && offset <= idx->last_offset))
+	if (!idx->e.file || (idx->e.count && offset <= idx->last_offset))
 		return -EINVAL;
 	put_unaligned_be32(offset, raw);
 	put_unaligned_be32(pos, raw + 4);
-	err = plog_file_write(idx->file, raw, sizeof(raw), (u64)idx->entries * sizeof(raw));
-	if (err)
-		return err;
-	idx->last_offset = offset;
-	smp_store_release(&idx->entries, idx->entries + 1);
-	return 0;
+	err = entries_append(&idx->e, BY_OFFSET, raw);
+	if (!err)
+		idx->last_offset = offset;
+	return err;
 }
 
 int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos)
 {
 	struct entry e;
-	int ret = search(idx->file, BY_OFFSET, smp_load_acquire(&idx->entries), offset, &e);
+	int ret = search(&idx->e, BY_OFFSET, offset, &e);
 
 	if (ret > 0) {
 		*found = e.offset;
@@ -152,7 +319,7 @@ int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos)
 int plog_index_lookup_pos(struct plog_index *idx, u64 pos, s32 *found, u32 *found_pos)
 {
 	struct entry e;
-	int ret = search(idx->file, BY_POSITION, smp_load_acquire(&idx->entries), pos, &e);
+	int ret = search(&idx->e, BY_POSITION, pos, &e);
 
 	if (ret > 0) {
 		*found = e.offset;
@@ -161,108 +328,81 @@ int plog_index_lookup_pos(struct plog_index *idx, u64 pos, s32 *found, u32 *foun
 	return ret;
 }
 
-/* Keep the first @entries, and learn what the last of them is. */
-static void index_shrink(struct plog_index *idx, u32 entries)
-{
-	u8 raw[PLOG_INDEX_ENTRY];
-	struct entry e;
-
-	WRITE_ONCE(idx->entries, 0);
-	idx->last_offset = -1;
-	if (entries && !read_entries(idx->file, PLOG_INDEX_ENTRY, entries - 1, 1, raw)) {
-		decode(BY_OFFSET, raw, &e);
-		idx->last_offset = e.offset;
-		smp_store_release(&idx->entries, entries);
-	}
-	plog_index_trim(idx);
-}
-
 void plog_index_cut(struct plog_index *idx, u64 pos)
 {
-	u8 raw[CHUNK * PLOG_INDEX_ENTRY];
-	u32 keep = idx->entries, first, n;
-	struct entry e;
+	u32 keep;
 
-	if (!idx->file)
+	if (!idx->e.file)
 		return;
-	/* from the end: a truncation is short as a rule */
-	while (keep) {
-		n = min_t(u32, keep, CHUNK);
-		first = keep - n;
-		if (read_entries(idx->file, PLOG_INDEX_ENTRY, first, n, raw)) {
-			keep = 0;
-			break;
-		}
-		for (; n; n--, keep--) {
-			decode(BY_POSITION, raw + (n - 1) * PLOG_INDEX_ENTRY, &e);
-			if (e.pos < pos)
-				break;
-		}
-		if (n)
-			break;
-	}
-	index_shrink(idx, keep);
+	plog_index_flush(idx);
+	keep = keep_below(&idx->e, BY_POSITION, pos, false);
+	if (index_take(idx, keep, U64_MAX))
+		index_take(idx, 0, 0);
+	plog_index_trim(idx);
 }
 
 int plog_index_reset(struct plog_index *idx)
 {
-	WRITE_ONCE(idx->entries, 0);
 	idx->last_offset = -1;
-	return idx->file ? plog_file_truncate(idx->file, 0) : 0;
+	return entries_reset(&idx->e);
 }
 
-static void trim(struct plog_file *file, u64 size)
+void plog_index_buffer(struct plog_index *idx)
 {
-	if (file && plog_file_size(file) > size)
-		plog_file_truncate(file, size);
+	if (!idx->e.ring)
+		idx->e.ring = ring_alloc(BY_OFFSET);
+}
+
+void plog_index_close(struct plog_index *idx)
+{
+	entries_close(&idx->e);
+}
+
+void plog_index_flush(struct plog_index *idx)
+{
+	entries_flush(&idx->e, BY_OFFSET);
 }
 
 void plog_index_trim(struct plog_index *idx)
 {
-	trim(idx->file, (u64)idx->entries * PLOG_INDEX_ENTRY);
+	entries_trim(&idx->e, BY_OFFSET);
 }
 
 /* ---- times ---- */
 
-static int timeindex_last(struct plog_timeindex *idx, u32 entries)
+static int timeindex_take(struct plog_timeindex *idx, u32 count)
 {
 	u8 raw[PLOG_TIMEINDEX_ENTRY];
 	struct entry e;
 	int err;
 
-	WRITE_ONCE(idx->entries, 0);
+	entries_set(&idx->e, 0);
 	idx->last_timestamp = -1;
 	idx->last_offset = 0;
-	if (!entries)
+	if (!count)
 		return 0;
-	err = read_entries(idx->file, PLOG_TIMEINDEX_ENTRY, entries - 1, 1, raw);
+	err = read_file(&idx->e, PLOG_TIMEINDEX_ENTRY, count - 1, 1, raw);
 	if (err)
 		return err;
 	decode(BY_TIME, raw, &e);
-	if (e.key < 0 || e.offset < 0)
+	/* times only grow, so that a second 0 is a page of zeros */
+	if (e.key < 0 || e.offset < 0 || (count > 1 && !e.key))
 		return -EBADMSG;
 	idx->last_timestamp = e.key;
 	idx->last_offset = e.offset;
-	smp_store_release(&idx->entries, entries);
+	entries_set(&idx->e, count);
 	return 0;
 }
 
 int plog_timeindex_load(struct plog_timeindex *idx)
 {
-	u64 size = plog_file_size(idx->file);
-	int err;
+	u64 size = plog_file_size(idx->e.file);
 
 	if (size % PLOG_TIMEINDEX_ENTRY || size / PLOG_TIMEINDEX_ENTRY > INT_MAX) {
-		timeindex_last(idx, 0);
+		timeindex_take(idx, 0);
 		return -EBADMSG;
 	}
-	err = timeindex_last(idx, size / PLOG_TIMEINDEX_ENTRY);
-	/* times only grow, so that a second 0 is a page of zeros */
-	if (!err && idx->entries > 1 && !idx->last_timestamp) {
-		timeindex_last(idx, 0);
-		err = -EBADMSG;
-	}
-	return err;
+	return timeindex_take(idx, size / PLOG_TIMEINDEX_ENTRY);
 }
 
 int plog_timeindex_append(struct plog_timeindex *idx, s64 timestamp, s32 offset)
@@ -270,24 +410,23 @@ int plog_timeindex_append(struct plog_timeindex *idx, s64 timestamp, s32 offset)
 	u8 raw[PLOG_TIMEINDEX_ENTRY];
 	int err;
 
-	if (!idx->file || timestamp <= idx->last_timestamp ||
-	    (idx->entries && offset < idx->last_offset))
+	if (!idx->e.file || timestamp <= idx->last_timestamp ||
+	    (idx->e.count && offset < idx->last_offset))
 		return -EINVAL;
 	put_unaligned_be64(timestamp, raw);
 	put_unaligned_be32(offset, raw + 8);
-	err = plog_file_write(idx->file, raw, sizeof(raw), (u64)idx->entries * sizeof(raw));
-	if (err)
-		return err;
-	idx->last_timestamp = timestamp;
-	idx->last_offset = offset;
-	smp_store_release(&idx->entries, idx->entries + 1);
-	return 0;
+	err = entries_append(&idx->e, BY_TIME, raw);
+	if (!err) {
+		idx->last_timestamp = timestamp;
+		idx->last_offset = offset;
+	}
+	return err;
 }
 
 int plog_timeindex_lookup(struct plog_timeindex *idx, s64 timestamp, s64 *found, s32 *offset)
 {
 	struct entry e;
-	int ret = search(idx->file, BY_TIME, smp_load_acquire(&idx->entries), timestamp, &e);
+	int ret = search(&idx->e, BY_TIME, timestamp, &e);
 
 	if (ret > 0) {
 		*found = e.key;
@@ -298,38 +437,41 @@ int plog_timeindex_lookup(struct plog_timeindex *idx, s64 timestamp, s64 *found,
 
 void plog_timeindex_cut(struct plog_timeindex *idx, s64 offset)
 {
-	u8 raw[CHUNK * PLOG_TIMEINDEX_ENTRY];
-	u32 keep = idx->entries, first, n;
-	struct entry e;
+	u32 keep;
 
-	if (!idx->file)
+	if (!idx->e.file)
 		return;
-	while (keep) {
-		n = min_t(u32, keep, CHUNK);
-		first = keep - n;
-		if (read_entries(idx->file, PLOG_TIMEINDEX_ENTRY, first, n, raw)) {
-			keep = 0;
-			break;
-		}
-		for (; n; n--, keep--) {
-			decode(BY_TIME, raw + (n - 1) * PLOG_TIMEINDEX_ENTRY, &e);
-			if (e.offset < offset)
-				break;
-		}
-		if (n)
-			break;
-	}
-	timeindex_last(idx, keep);
+	plog_timeindex_flush(idx);
+	keep = keep_below(&idx->e, BY_TIME, offset, true);
+	if (timeindex_take(idx, keep))
+		timeindex_take(idx, 0);
 	plog_timeindex_trim(idx);
 }
 
 int plog_timeindex_reset(struct plog_timeindex *idx)
 {
-	timeindex_last(idx, 0);
-	return idx->file ? plog_file_truncate(idx->file, 0) : 0;
+	idx->last_timestamp = -1;
+	idx->last_offset = 0;
+	return entries_reset(&idx->e);
+}
+
+void plog_timeindex_buffer(struct plog_timeindex *idx)
+{
+	if (!idx->e.ring)
+		idx->e.ring = ring_alloc(BY_TIME);
+}
+
+void plog_timeindex_close(struct plog_timeindex *idx)
+{
+	entries_close(&idx->e);
+}
+
+void plog_timeindex_flush(struct plog_timeindex *idx)
+{
+	entries_flush(&idx->e, BY_TIME);
 }
 
 void plog_timeindex_trim(struct plog_timeindex *idx)
 {
-	trim(idx->file, (u64)idx->entries * PLOG_TIMEINDEX_ENTRY);
+	entries_trim(&idx->e, BY_TIME);
 }

@@ -20,28 +20,57 @@ struct plog_file;
 #define PLOG_INDEX_ENTRY	8
 #define PLOG_TIMEINDEX_ENTRY	12
 
+/* Entries that wait in memory until so many can be written at once, and the room for them. */
+#define PLOG_INDEX_BURST	32
+#define PLOG_INDEX_RING		(2 * PLOG_INDEX_BURST)
+
 /**
- * struct plog_index - an open offset index
+ * struct plog_entries - the entries of either index
  * @file: NULL where there is none
- * @entries: valid ones; written by whoever appends, read by anyone
- * @last_offset: of the last entry, relative; of the writer alone
+ * @count: valid ones; written by whoever appends, read by anyone
+ * @written: those of them that are in the file
+ * @ring: the others, entry n at n modulo PLOG_INDEX_RING, as words: of the
+ *	  offset index one, offset and position; of the time index two, time and
+ *	  offset.  NULL: entries are written at once
+ *
+ * A write to the file costs more than all else in an append of some KiB. What
+ * is lost with the machine is built anew by the scan that follows.
  */
-struct plog_index {
+struct plog_entries {
 	struct plog_file *file;
-	u32 entries;
+	u32 count;
+	u32 written;
+	u64 *ring;
+};
+
+/* @last_offset: of the last entry, relative; of the writer alone */
+struct plog_index {
+	struct plog_entries e;
+	s32 last_offset;
+};
+
+/* @last_timestamp, @last_offset: of the last entry; -1 and 0 without one */
+struct plog_timeindex {
+	struct plog_entries e;
+	s64 last_timestamp;
 	s32 last_offset;
 };
 
 /**
- * struct plog_timeindex - an open time index
- * @last_timestamp, @last_offset: of the last entry; -1 and 0 without one
+ * plog_index_buffer() - let entries wait in memory from now on
+ *
+ * No memory is no error.  Freed by plog_index_close(), with the file.
  */
-struct plog_timeindex {
-	struct plog_file *file;
-	u32 entries;
-	s64 last_timestamp;
-	s32 last_offset;
-};
+void plog_index_buffer(struct plog_index *idx);
+void plog_timeindex_buffer(struct plog_timeindex *idx);
+
+/* Nobody reads any more. What waits in memory is gone: plog_index_flush() first. */
+void plog_index_close(struct plog_index *idx);
+void plog_timeindex_close(struct plog_timeindex *idx);
+
+/* Write what waits; entries that cannot be written are dropped. */
+void plog_index_flush(struct plog_index *idx);
+void plog_timeindex_flush(struct plog_timeindex *idx);
 
 /**
  * plog_index_load() - take over the entries of the open file
@@ -89,7 +118,7 @@ void plog_timeindex_cut(struct plog_timeindex *idx, s64 offset);
 int plog_index_reset(struct plog_index *idx);
 int plog_timeindex_reset(struct plog_timeindex *idx);
 
-/* Make the file as long as its entries, where a failed write left more. */
+/* Write what waits, and make the file as long as its entries. */
 void plog_index_trim(struct plog_index *idx);
 void plog_timeindex_trim(struct plog_timeindex *idx);
 

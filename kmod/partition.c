@@ -562,9 +562,9 @@ int plog_partition_segments(struct plog_partition *p, s64 from,
 				ret = plog_segment_times(seg, p->dir);
 			mutex_unlock(&seg->flock);
 			info.bytes = look.active ? look.end : READ_ONCE(seg->end);
-			info.index_bytes = READ_ONCE(seg->index.entries) * PLOG_INDEX_ENTRY;
+			info.index_bytes = READ_ONCE(seg->index.e.count) * PLOG_INDEX_ENTRY;
 			info.timeindex_bytes =
-				READ_ONCE(seg->timeindex.entries) * PLOG_TIMEINDEX_ENTRY;
+				READ_ONCE(seg->timeindex.e.count) * PLOG_TIMEINDEX_ENTRY;
 			plog_segment_unuse(seg);
 		}
 		info.max_timestamp = READ_ONCE(seg->max_timestamp);

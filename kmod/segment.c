@@ -71,18 +71,13 @@ struct plog_segment *plog_segment_alloc(s64 base)
 	return seg;
 }
 
-static void close_one(struct plog_file **file)
-{
-	if (*file)
-		plog_file_close(*file);
-	*file = NULL;
-}
-
 static void close_files(struct plog_segment *seg)
 {
-	close_one(&seg->log);
-	close_one(&seg->index.file);
-	close_one(&seg->timeindex.file);
+	if (seg->log)
+		plog_file_close(seg->log);
+	seg->log = NULL;
+	plog_index_close(&seg->index);
+	plog_timeindex_close(&seg->timeindex);
 }
 
 void plog_segment_put(struct plog_segment *seg)
@@ -148,11 +143,13 @@ int plog_segment_create(struct plog_segment *seg, struct plog_dir *dir, s64 now)
 		close_files(seg);
 		return err;
 	}
-	if (open_index(seg, dir, "index", &seg->index.file) && plog_index_reset(&seg->index))
-		close_one(&seg->index.file);
-	if (open_index(seg, dir, "timeindex", &seg->timeindex.file) &&
+	if (open_index(seg, dir, "index", &seg->index.e.file) && plog_index_reset(&seg->index))
+		plog_index_close(&seg->index);
+	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file) &&
 	    plog_timeindex_reset(&seg->timeindex))
-		close_one(&seg->timeindex.file);
+		plog_timeindex_close(&seg->timeindex);
+	plog_index_buffer(&seg->index);
+	plog_timeindex_buffer(&seg->timeindex);
 	seg->end = 0;
 	seg->created = now;
 	seg->times_known = true;
@@ -174,17 +171,17 @@ static int load_index(struct plog_segment *seg, struct plog_dir *dir)
 	u64 end = READ_ONCE(seg->end);
 	int err;
 
-	if (!open_index(seg, dir, "index", &seg->index.file))
+	if (!open_index(seg, dir, "index", &seg->index.e.file))
 		return 0;
 	err = plog_index_load(&seg->index, end);
 	if (err && err != -EBADMSG)
 		return err;
 	/* without entries the log is one interval and a batch, or has lost them */
-	if (seg->index.entries || end <= seg->index_interval)
+	if (seg->index.e.count || end <= seg->index_interval)
 		return 0;
-	open_index(seg, dir, "timeindex", &seg->timeindex.file);
+	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 	err = rebuild(seg);
-	if (!err && seg->index.entries)
+	if (!err && seg->index.e.count)
 		pr_warn("%020lld.index was damaged or missing and has been built anew\n",
 			(long long)seg->base);
 	return err;
@@ -217,8 +214,8 @@ int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir)
 
 	if (err)
 		return err;
-	open_index(seg, dir, "index", &seg->index.file);
-	open_index(seg, dir, "timeindex", &seg->timeindex.file);
+	open_index(seg, dir, "index", &seg->index.e.file);
+	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 	atomic_inc(&seg->users);
 	return 0;
 }
@@ -250,8 +247,11 @@ static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activat
 		err = plog_segment_times(seg, dir);
 	if (!err) {
 		atomic_inc(&seg->users);
-		if (activate)
+		if (activate) {
+			plog_index_buffer(&seg->index);
+			plog_timeindex_buffer(&seg->timeindex);
 			WRITE_ONCE(seg->active, true);
+		}
 	}
 	mutex_unlock(&seg->flock);
 	if (was_idle)
@@ -398,7 +398,7 @@ int plog_segment_repair(struct plog_segment *seg, struct plog_dir *dir)
 		return 0;
 	mutex_lock(&seg->flock);
 	if (seg->index_bad && !seg->active) {
-		open_index(seg, dir, "timeindex", &seg->timeindex.file);
+		open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 		err = rebuild(seg);
 	}
 	mutex_unlock(&seg->flock);
@@ -513,9 +513,9 @@ int plog_segment_scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next
 		return -ENOMEM;
 	if (rebuild) {
 		if (plog_index_reset(&seg->index))
-			close_one(&seg->index.file);
+			plog_index_close(&seg->index);
 		if (plog_timeindex_reset(&seg->timeindex))
-			close_one(&seg->timeindex.file);
+			plog_timeindex_close(&seg->timeindex);
 		seg->index_from = 0;
 	}
 	if (!pos) {
@@ -571,7 +571,7 @@ static int learn_all_times(struct plog_segment *seg)
 	ret = plog_cursor_at(&cur, 0);
 	if (ret > 0) {
 		learn_times(seg, &cur.batch, 0);
-		if (idx->entries) {
+		if (idx->e.count) {
 			ret = plog_segment_seek(seg, &cur, seg->base + idx->last_offset);
 			if (ret > 0 && (cur.batch.max_timestamp != idx->last_timestamp ||
 					plog_batch_last_offset(&cur.batch) !=
@@ -599,10 +599,10 @@ int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
 	bool damaged;
 	int err;
 
-	open_index(seg, dir, "timeindex", &seg->timeindex.file);
+	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 	if (seg->times_known)
 		return 0;
-	damaged = seg->timeindex.file && plog_timeindex_load(&seg->timeindex);
+	damaged = seg->timeindex.e.file && plog_timeindex_load(&seg->timeindex);
 	err = damaged ? rebuild(seg) : learn_all_times(seg);
 	if (!err)
 		WRITE_ONCE(seg->times_known, true);
@@ -616,9 +616,11 @@ int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s6
 	mutex_lock(&seg->flock);
 	err = plog_file_truncate(seg->log, pos);
 	plog_index_cut(&seg->index, pos);
-	if (open_index(seg, dir, "timeindex", &seg->timeindex.file) &&
-	    !plog_timeindex_load(&seg->timeindex))
+	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file)) {
+		if (!seg->times_known)
+			plog_timeindex_load(&seg->timeindex);
 		plog_timeindex_cut(&seg->timeindex, offset - seg->base);
+	}
 	seg->times_known = false;
 	bad = plog_segment_times(seg, dir);
 	mutex_unlock(&seg->flock);
