@@ -221,8 +221,10 @@ static void publish_cut(struct plog_partition *p, struct plog_table *table, cons
 	memcpy(table->seg, old->seg, cut->keep * sizeof(old->seg[0]));
 	table->count = cut->keep;
 	plog_publish_begin(p);
-	for (i = cut->keep; i < old->count; i++)
+	for (i = cut->keep; i < old->count; i++) {
 		void_extents(old->seg[i], 0);
+		WRITE_ONCE(old->seg[i]->end, 0);
+	}
 	void_extents(table->seg[cut->keep - 1], cut->pos);
 	WRITE_ONCE(table->seg[cut->keep - 1]->end, cut->pos);
 	WRITE_ONCE(p->pub.active_end, cut->pos);
