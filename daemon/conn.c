@@ -199,6 +199,7 @@ static int queue_request(struct conn *conn)
 	conn->body = NULL;
 	conn->cap = conn->size = conn->have = 0;
 	conn->begun = 0;
+	conn->used = true;
 	*conn->last = req;
 	conn->last = &req->next;
 	conn->nrequests++;
@@ -537,7 +538,7 @@ static void tick(struct conn *conn)
 	if (conn->first)
 		conn_close(conn, "it takes none of its answers since %" PRId64
 			   " ms (connections.max.idle.ms)", config->idle_max_ms);
-	else if (!conn->software[0] && !conn->begun)
+	else if (!conn->used && !conn->begun)
 		conn_close(conn, "nothing came in %" PRId64 " ms (connections.max.idle.ms)",
 			   config->idle_max_ms);
 	else

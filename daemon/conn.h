@@ -58,6 +58,7 @@ struct conn {
 	uint8_t *body;			/* of the request that is arriving; NULL: none is */
 	size_t size, have, cap;		/* claimed; arrived; allocated and taken of the budget */
 	uint64_t begun;			/* when its first byte came, ms; 0: none is under way */
+	bool used;			/* some request came */
 	bool eof;			/* the peer sends no more */
 	bool gone;			/* the peer has closed: nobody waits for answers */
 	bool no_memory;			/* in line at the budget */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../tools/libplog/datadir.h"
+#include "../uapi/linux/plog_netlink.h"
 #include "broker/admin.h"
 #include "broker/broker.h"
 #include "broker/change.h"
@@ -31,6 +32,7 @@
 
 #define OVERRIDES_MAX 64
 #define HEARTBEAT_MS 1000
+#define STOPPING_MAX_MS 60000
 
 struct options {
 	const char *path;
@@ -294,9 +296,19 @@ static int open_directory(struct broker *b, struct plog_error *err)
 	if (!b->netlink)
 		return -ENODEV;
 	ret = netlink_instance(b->netlink, &instance, err);
+	for (int i = 0; !ret && instance.state == PLOG_INSTANCE_STOPPING; i++) {
+		if (!i)
+			say(SAY_INFO, "plogd", "waiting for the instance on %s to stop",
+			    instance.label);
+		if (i == STOPPING_MAX_MS / 50)
+			return plog_error_set(err, -EBUSY, "the instance on %s is still stopping",
+					      instance.label);
+		usleep(50000);
+		ret = netlink_instance(b->netlink, &instance, err);
+	}
 	if (ret)
 		return ret;
-	if (instance.state != 0) {
+	if (instance.state == PLOG_INSTANCE_RUNNING) {
 		if (!datadir_same(instance.label, config->log_dir))
 			return plog_error_set(err, -EBUSY, "%s is %s, but the module serves %s in "
 					      "this network namespace; stop that instance (plogctl "

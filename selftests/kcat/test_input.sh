@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The bad input of test_input.py against a broker of its own, which must then
+# still stop cleanly.
+. "$(dirname "$0")/lib.sh"
+
+start socket.request.max.bytes=2000000 plog.request.arrival.ms=1000 \
+	connections.max.idle.ms=3000 ||
+	{ tail "$log" >&2; echo "Bail out! plogd did not start"; exit 1; }
+python3 "$here/test_input.py" "$broker" "$pid" "$log"
+status=$?
+[ $status = 0 ] || tail -n 20 "$log" | sed 's/^/# /'
+stop || { echo "# plogd ended with $?"; status=1; }
+exit $status
