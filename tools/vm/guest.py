@@ -7,7 +7,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
@@ -70,7 +69,8 @@ class Guest:
             else:
                 argv += ["-device", f"virtserialport,chardev={name},name={name},nr={nr}"]
         initrd = os.memfd_create("initrd", 0)
-        os.write(initrd, self._initrd) == len(self._initrd) or _short()
+        if os.write(initrd, self._initrd) != len(self._initrd):
+            raise fail.Broken("no memory for the guest's initramfs")
         argv += ["-initrd", f"/proc/self/fd/{initrd}"]
 
         self._began = time.monotonic()
@@ -101,7 +101,9 @@ class Guest:
         if not merge:
             self._threads["err"] = self._copy("err", ours["err"], 2)
         if self._input_fd is not None:
-            _thread(lambda: self._feed(ours["in"]))
+            # Kept: a port that closes loses what the guest has not read yet.
+            self._input = ours["in"]
+            _thread(lambda: self._feed(self._input))
 
     def _collect(self, sock, into, show):
         def run():
@@ -132,6 +134,7 @@ class Guest:
         return _thread(run)
 
     def _feed(self, sock):
+        total = 0
         while True:
             try:
                 data = os.read(self._input_fd, 65536)
@@ -143,8 +146,8 @@ class Guest:
                 sock.sendall(data)
             except OSError:
                 break
-        # The guest sees the end of file once the port is disconnected.
-        sock.close()
+            total += len(data)
+        self._tell(f"eof {total}")
 
     # --- run -------------------------------------------------------------
 
@@ -298,10 +301,6 @@ def open_scratch():
     return os.fdopen(os.memfd_create("errors"), "w+b", buffering=0)
 
 
-def _short():
-    raise fail.Broken("no memory for the initramfs")
-
-
 def _thread(run):
     t = threading.Thread(target=run, daemon=True)
     t.start()
@@ -330,8 +329,3 @@ def _write_all(fd, data):
 
 def _die_with_parent():
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def interrupted_before_start():
-    """For the exit status of a signal that came before there was a guest."""
-    sys.exit(128 + signal.SIGINT)

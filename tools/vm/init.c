@@ -13,8 +13,10 @@
  *   ctl   lines both ways; to the host: "ready", "status N", "note TEXT",
  *         "fail TEXT" (the run has failed, whatever the command said),
  *         "fatal TEXT" (the guest gave up before the command ran),
- *         "bytes OUT ERR", "done"; from the host: "term", "kill", "hang"
- *   out, err, in   the command's
+ *         "bytes OUT ERR", "done"; from the host: "term", "kill", "hang",
+ *         "eof N"
+ *   out, err, in   the command's; "eof N" says that its input ends after N
+ *         bytes, as a port cannot be closed without losing what is under way
  *   log   the kernel's log at the end
  */
 #include <dirent.h>
@@ -67,12 +69,13 @@ struct relay {
 	bool from_is_port;
 	size_t at, len;
 	unsigned long long total;
+	unsigned long long end;	/* the source ends after so many bytes */
 	char buf[65536];
 };
 
-static struct relay out = { .from = -1, .to = -1 };
-static struct relay err = { .from = -1, .to = -1 };
-static struct relay in = { .from = -1, .to = -1, .from_is_port = true };
+static struct relay out = { .from = -1, .to = -1, .end = -1ULL };
+static struct relay err = { .from = -1, .to = -1, .end = -1ULL };
+static struct relay in = { .from = -1, .to = -1, .end = -1ULL, .from_is_port = true };
 
 void say(const char *fmt, ...)
 {
@@ -328,6 +331,8 @@ static bool relay_step(struct relay *r)
 			r->at += n;
 			r->total += n;
 		}
+		if (r->total == r->end)
+			return false;
 		n = read(r->from, r->buf, sizeof(r->buf));
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -372,6 +377,75 @@ static void sysrq(const char *keys)
 		close(fd);
 }
 
+/* A process of user space: its line of /proc/PID/stat, cut behind its name. */
+struct process {
+	char text[512];	/* "PID (NAME" */
+	char state;
+};
+
+/* Calls @show for each process but this one. */
+static void each_process(void (*show)(const struct process *p, const char *pid))
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		struct process p;
+		char path[300], *name_end;
+		int fd, ppid = -1;
+		ssize_t n;
+
+		if (atoi(e->d_name) <= 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		n = read(fd, p.text, sizeof(p.text) - 1);
+		close(fd);
+		if (n <= 0)
+			continue;
+		p.text[n] = 0;
+		name_end = strrchr(p.text, ')');
+		/* Threads of the kernel are children of process 2. */
+		if (!name_end || sscanf(name_end, ") %c %d", &p.state, &ppid) != 2 || ppid == 2 ||
+		    !strncmp(p.text, "2 ", 2))
+			continue;
+		*name_end = 0;
+		show(&p, e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void show_process(const struct process *p, const char *pid)
+{
+	char path[64], stack[4096], *line, *rest;
+	ssize_t n;
+	int fd;
+
+	say("text process %s) is in state %c", p->text, p->state);
+	snprintf(path, sizeof(path), "/proc/%s/stack", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, stack, sizeof(stack) - 1);
+	close(fd);
+	if (n <= 0)
+		return;
+	stack[n] = 0;
+	for (line = strtok_r(stack, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		say("text   %s", line);
+}
+
+/*
+ * What runs, and where the kernel is with it: the one thing to know about a
+ * hang. The kernel's own report of blocked tasks and busy CPUs goes to its log.
+ */
+static void describe_hang(void)
+{
+	each_process(show_process);
+	sysrq("lw");
+}
+
 static void control(pid_t pid)
 {
 	static char line[64];
@@ -391,7 +465,10 @@ static void control(pid_t pid)
 		else if (!strcmp(line, "kill"))
 			kill(-pid, SIGKILL);
 		else if (!strcmp(line, "hang"))
-			sysrq("wl");
+			describe_hang();
+		else if (sscanf(line, "eof %llu", &in.end) == 1 && in.from >= 0 &&
+			 !relay_step(&in))
+			relay_end(&in);
 	}
 }
 
@@ -457,15 +534,18 @@ static bool reap(int ms)
 	}
 }
 
+static void unkillable(const struct process *p, const char *pid)
+{
+	show_process(p, pid);
+	say("fail process %s) of the guest cannot be killed (state %c)", p->text, p->state);
+}
+
 /*
  * Ends what the command left running. A process that outlives SIGKILL is stuck
  * inside the kernel: that is a finding, not a detail.
  */
 static void end_processes(void)
 {
-	DIR *d;
-	struct dirent *e;
-
 	if (reap(0))
 		return;
 	kill(-1, SIGTERM);
@@ -474,29 +554,7 @@ static void end_processes(void)
 	kill(-1, SIGKILL);
 	if (reap(10000))
 		return;
-	d = opendir("/proc");
-	while (d && (e = readdir(d))) {
-		char path[300], text[512], state = 0, *comm;
-		int fd, ppid = -1;
-		ssize_t n;
-
-		if (atoi(e->d_name) <= 1)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-		close(fd);
-		if (n <= 0)
-			continue;
-		text[n] = 0;
-		comm = strrchr(text, ')');
-		if (!comm || sscanf(comm, ") %c %d", &state, &ppid) != 2 || ppid == 2)
-			continue;
-		*comm = 0;
-		say("fail process %s of the guest cannot be killed (state %c)", text, state);
-	}
-	if (d)
-		closedir(d);
+	each_process(unkillable);
 	sysrq("w");
 }
 

@@ -346,7 +346,7 @@ def qemu(opt, kern, log_disk):
     argv = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
         "-name", "plog-vm", "-display", "none", "-monitor", "none",
-        "-machine", "pc,vmport=off", "-accel", accel, "-cpu", f"max,{opt.cpu}".rstrip(","),
+        "-machine", "q35,vmport=off,smbus=off,sata=off", "-accel", accel, "-cpu", f"max,{opt.cpu}".rstrip(","),
         "-smp", str(opt.smp), "-m", f"{opt.mem >> 20}M",
         "-kernel", kern.image, "-append", kernel_command_line(opt),
         "-virtfs", "local,path=/,mount_tag=machine,security_model=none,"
