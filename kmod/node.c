@@ -98,9 +98,15 @@ out_put:
 
 void plog_node_del(struct plog_node *node)
 {
-	/* First: no open finds the partition any more. */
-	xa_erase(&plog_minors, MINOR(node->dev.devt));
+	u32 minor = MINOR(node->dev.devt);
+
+	/*
+	 * First: no open finds the partition any more.  NULL keeps the number
+	 * taken: nobody else may get it as long as this device has it.
+	 */
+	xa_store(&plog_minors, minor, NULL, GFP_KERNEL);
 	device_unregister(&node->dev);
+	xa_erase(&plog_minors, minor);
 }
 
 struct plog_part *plog_node_find(unsigned int minor)
