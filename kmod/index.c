@@ -4,6 +4,7 @@
  */
 #include <linux/errno.h>
 #include <linux/limits.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
 #include <asm/barrier.h>
@@ -186,15 +187,32 @@ static int entries_reset(struct plog_entries *es)
 
 /* ---- searching ---- */
 
+/* Where @key would lie between two entries if keys grew evenly. */
+static u32 guess(u32 low, u32 high, s64 low_key, s64 high_key, s64 key)
+{
+	u64 range = high_key - low_key, part = key - low_key;
+
+	if (high_key <= low_key || key <= low_key || key >= high_key)
+		return low + (high - low) / 2;
+	while (range >> 32) {
+		range >>= 1;
+		part >>= 1;
+	}
+	return low + div64_u64(part * (high - low), range);
+}
+
 /*
- * The last entry whose key is not above @key.  Damaged entries may lead astray,
- * but never out of the file.
+ * The last entry whose key is not above @key.  Offsets, positions and times grow
+ * evenly as a rule, so that a guess between the ends needs two or three reads
+ * whatever the size; where it does not help, every second step halves what is
+ * left.  Damaged entries may lead astray, but never out of the file.
  */
 static int search(struct plog_entries *es, enum kind kind, s64 key, struct entry *found)
 {
-	u32 low = 0, high = smp_load_acquire(&es->count), first, n, i;
+	u32 low = 0, high = smp_load_acquire(&es->count), first, n, i, step;
 	u8 raw[CHUNK * PLOG_TIMEINDEX_ENTRY];
 	u32 size = entry_size(kind);
+	s64 low_key = 0, high_key = 0;
 	bool any = false;
 	struct entry e;
 	int err;
@@ -203,7 +221,7 @@ static int search(struct plog_entries *es, enum kind kind, s64 key, struct entry
 		return 0;
 	/* everything below low is not above the key, everything from high on is */
 	first = high > CHUNK ? high - CHUNK : 0;
-	while (low < high) {
+	for (step = 0; low < high; step++) {
 		n = min_t(u32, CHUNK, high - first);
 		err = read_entries(es, kind, first, n, raw);
 		if (err)
@@ -215,16 +233,24 @@ static int search(struct plog_entries *es, enum kind kind, s64 key, struct entry
 			*found = e;
 			any = true;
 		}
-		if (i)
+		if (i) {
 			low = first + i;
-		if (i < n)
+			low_key = found->key;
+		}
+		if (i < n) {
 			high = first + i;
+			high_key = e.key;
+		}
 		if (i && i < n)
 			break;
-		first = low + (high - low) / 2;
-		/* end the walk with one whole chunk */
-		if (high - low <= CHUNK)
+		if (high - low <= CHUNK) {
 			first = low;
+			continue;
+		}
+		first = step & 1 ? low + (high - low) / 2 :
+				   guess(low, high, low_key, high_key, key);
+		/* the guess in the middle of what is read */
+		first = first - low > CHUNK / 2 ? first - CHUNK / 2 : low;
 	}
 	return any;
 }

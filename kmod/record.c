@@ -7,6 +7,7 @@
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "../uapi/linux/plog.h"
@@ -159,40 +160,99 @@ const u8 *plog_source_at(struct plog_source *src, u32 pos, u32 len)
 	return src->window;
 }
 
-/* A place in a source, and where the thing that is read must end. */
+/*
+ * A place in a source, and where the thing that is read must end.  The bytes
+ * from @pos on are at @at, @ready of them, so that most steps look no further.
+ */
 struct cursor {
 	struct plog_source *src;
 	u32 pos;
 	u32 end;
+	const u8 *at;
+	u32 ready;
 };
 
+static void cursor_init(struct cursor *c, struct plog_source *src, u32 pos, u32 end)
+{
+	c->src = src;
+	c->pos = pos;
+	c->end = end;
+	c->at = NULL;
+	c->ready = 0;
+}
+
+/* Have @len bytes ready, or all that are left. */
+static int cursor_fill(struct cursor *c, u32 len)
+{
+	struct plog_source *src = c->src;
+	u32 left = c->end - c->pos;
+	const u8 *at;
+
+	len = min_t(u32, len, left);
+	if (c->ready >= len)
+		return 0;
+	at = plog_source_at(src, c->pos, len);
+	if (IS_ERR(at))
+		return PTR_ERR(at);
+	c->at = at;
+	if (src->mem)
+		c->ready = left;
+	else
+		c->ready = min_t(u32, left, src->window + src->window_len - at);
+	return 0;
+}
+
+/* Step over @len bytes, which are known to be there. */
+static void cursor_skip(struct cursor *c, u32 len)
+{
+	c->pos += len;
+	if (len < c->ready) {
+		c->at += len;
+		c->ready -= len;
+	} else {
+		c->ready = 0;
+	}
+}
+
 /* Seven bits a byte, lowest first; @bits is 32 or 64. */
-static int get_unsigned(struct cursor *c, u32 bits, u64 *value)
+static int get_long(struct cursor *c, u32 bits, u64 *value)
 {
 	u32 max = min_t(u32, bits == 32 ? VARINT_MAX : VARLONG_MAX, c->end - c->pos);
 	u32 shift = 0, i;
-	const u8 *p;
+	int err;
 
 	*value = 0;
-	p = plog_source_at(c->src, c->pos, max);
-	if (IS_ERR(p))
-		return PTR_ERR(p);
+	err = cursor_fill(c, max);
+	if (err)
+		return err;
 	for (i = 0; i < max; i++, shift += 7) {
-		u8 byte = p[i];
+		u8 byte = c->at[i];
 
 		/* the last byte has room for the rest of the bits alone */
 		if (bits - shift < 7 && (byte & 0x7f) >> (bits - shift))
 			return -EBADMSG;
 		*value |= (u64)(byte & 0x7f) << shift;
 		if (!(byte & 0x80)) {
-			c->pos += i + 1;
+			cursor_skip(c, i + 1);
 			return 0;
 		}
 	}
 	return -EBADMSG;
 }
 
-static int get_varint(struct cursor *c, s32 *value)
+/* Most numbers are one byte. */
+static inline int get_unsigned(struct cursor *c, u32 bits, u64 *value)
+{
+	if (c->ready && !(*c->at & 0x80)) {
+		*value = *c->at++;
+		c->pos++;
+		c->ready--;
+		return 0;
+	}
+	return get_long(c, bits, value);
+}
+
+static inline int get_varint(struct cursor *c, s32 *value)
 {
 	u64 z;
 	int err = get_unsigned(c, 32, &z);
@@ -201,7 +261,7 @@ static int get_varint(struct cursor *c, s32 *value)
 	return err;
 }
 
-static int get_varlong(struct cursor *c, s64 *value)
+static inline int get_varlong(struct cursor *c, s64 *value)
 {
 	u64 z;
 	int err = get_unsigned(c, 64, &z);
@@ -222,25 +282,27 @@ static int get_bytes(struct cursor *c, bool null, s32 *len, u32 *pos)
 		return *len == -1 && null ? 0 : -EBADMSG;
 	if (*len > c->end - c->pos)
 		return -EBADMSG;
-	c->pos += *len;
+	cursor_skip(c, *len);
 	return 0;
 }
 
 int plog_record_decode(struct plog_source *src, u32 pos, struct plog_record *rec)
 {
-	struct cursor c = { src, pos, src->size };
+	struct cursor c;
 	s32 len;
 	int err;
 
 	if (pos >= src->size)
 		return -EBADMSG;
+	cursor_init(&c, src, pos, src->size);
 	err = get_varint(&c, &len);
 	if (err)
 		return err;
 	if (len < 1 || len > c.end - c.pos)
 		return -EBADMSG;
 	c.end = c.pos + len;
-	c.pos++;			/* attributes: none is defined */
+	c.ready = min_t(u32, c.ready, len);
+	cursor_skip(&c, 1);		/* attributes: none is defined */
 	rec->pos = pos;
 	rec->size = c.end - pos;
 	err = get_varlong(&c, &rec->timestamp_delta);
@@ -261,11 +323,12 @@ int plog_record_decode(struct plog_source *src, u32 pos, struct plog_record *rec
 
 int plog_record_headers(struct plog_source *src, const struct plog_record *rec)
 {
-	struct cursor c = { src, rec->headers_pos, rec->pos + rec->size };
+	struct cursor c;
 	s32 count, len;
 	u32 pos;
 	int err;
 
+	cursor_init(&c, src, rec->headers_pos, rec->pos + rec->size);
 	err = get_varint(&c, &count);
 	if (err)
 		return err;
@@ -300,6 +363,9 @@ int plog_record_check(struct plog_source *src, const struct plog_batch *b,
 	if (b->last_offset_delta != b->count - 1 || b->size != src->size)
 		return -EINVAL;
 	for (i = 0; i < b->count; i++) {
+		/* 64 MiB of the smallest records are millions */
+		if (!(i & 1023))
+			cond_resched();
 		err = plog_record_decode(src, pos, &rec);
 		if (err)
 			return err;

@@ -101,7 +101,9 @@ uint8_t *maker_snappy_block(const uint8_t *p, size_t n, size_t *size)
 /* As Java does it: blocks of 32 KiB. */
 static uint8_t *snappy_framed(const uint8_t *p, size_t n, size_t *size)
 {
-	static const uint8_t head[] = { 0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1 };
+	static const uint8_t head[] = {
+		0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1
+	};
 	struct maker m;
 
 	maker_begin(&m);

@@ -173,8 +173,9 @@ static void test_snappy_bad(void **state)
 		free(out);
 	}
 	/* framed and empty is nothing, and no error */
-	assert_int_equal(expand(COMPRESS_SNAPPY, (const uint8_t *)"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01",
-				16, 3, &out, &size), 0);
+	assert_int_equal(expand(COMPRESS_SNAPPY,
+				(const uint8_t *)"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01", 16, 3, &out,
+				&size), 0);
 	assert_int_equal(size, 0);
 }
 

@@ -6,10 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -238,14 +237,13 @@ ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos
 	return done;
 }
 
-/* RLIMIT_FSIZE gives the error, not the signal. */
-static int check_limit(u64 end)
+/* RLIMIT_FSIZE gives the error, not the signal, unless somebody wants that. */
+__attribute__((constructor)) static void ignore_limit_signal(void)
 {
-	struct rlimit lim;
+	struct sigaction sa;
 
-	if (getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY)
-		return 0;
-	return end > lim.rlim_cur ? -EFBIG : 0;
+	if (!sigaction(SIGXFSZ, NULL, &sa) && sa.sa_handler == SIG_DFL)
+		signal(SIGXFSZ, SIG_IGN);
 }
 
 static int write_all(struct plog_file *file, const char *buf, size_t len, u64 pos)
@@ -273,9 +271,6 @@ int plog_file_write(struct plog_file *file, const void *buf, size_t len, u64 pos
 		write_all(file, buf, done < len ? done : len, pos);
 		return err;
 	}
-	err = check_limit(pos + len);
-	if (err)
-		return err;
 	return write_all(file, buf, len, pos);
 }
 
@@ -284,13 +279,8 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 	size_t count = iov_iter_count(from), done = count;
 	int fail = fault(SHIM_WRITE, file->name, pos, count, &done), err;
 
-	if (fail) {
-		count = done < count ? done : count;
-	} else {
-		fail = check_limit(pos + count);
-		if (fail)
-			return fail;
-	}
+	if (fail && done < count)
+		count = done;
 	while (count) {
 		size_t n = from->kvec->iov_len - from->iov_offset;
 
