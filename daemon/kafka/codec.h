@@ -95,7 +95,7 @@ struct api {
 	int16_t key;
 	const char *name;
 	int16_t min, max;	/* versions that ApiVersions advertises and the codec knows */
-	int16_t served;		/* lowest version that is really served: Produce says 0 but serves 3 */
+	int16_t served;		/* lowest version really served: Produce says 0 but serves 3 */
 	int16_t flexible;	/* from this version on: compact lengths and tagged fields */
 	bool plain_header;	/* the answer's header is version 0 always (ApiVersions) */
 	const struct schema *request;

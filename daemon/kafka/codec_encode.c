@@ -149,7 +149,8 @@ static int write_tags(struct writer *w, const struct schema *schema, const void 
 	for (i = 0; i < schema->nfields; i++) {
 		const struct field *f = &schema->fields[i];
 
-		if (f->tagged && in_version(f, w->version) && !codec_is_default(f, member_const(obj, f)))
+		if (f->tagged && in_version(f, w->version) &&
+		    !codec_is_default(f, member_const(obj, f)))
 			count++;
 	}
 	write_uvarint(w, count);
@@ -185,7 +186,8 @@ static int write_struct(struct writer *w, const struct schema *schema, const voi
 		const struct field *f = &schema->fields[i];
 
 		if (!in_version(f, w->version)) {
-			if (w->strict && !f->ignorable && !codec_is_default(f, member_const(obj, f)))
+			if (w->strict && !f->ignorable &&
+			    !codec_is_default(f, member_const(obj, f)))
 				return -EPROTO;
 			continue;
 		}

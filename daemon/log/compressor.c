@@ -88,7 +88,9 @@ static int open_gzip(struct compressor *c, int level)
 
 static int open_snappy(struct compressor *c)
 {
-	static const uint8_t head[] = { 0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1 };
+	static const uint8_t head[] = {
+		0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1
+	};
 
 	c->out_size = snappy_max_compressed_length(PIECE);
 	c->out = malloc(c->out_size);

@@ -135,10 +135,10 @@ struct records_rules {
 	uint64_t expanded_max;		/* RECORDS_EXPANDED_MAX */
 	bool log_append_time;		/* message.timestamp.type is LogAppendTime */
 	bool compact;			/* cleanup.policy has "compact" */
-	bool zstd;			/* the request's version may carry zstd (Produce 7+); true */
+	bool zstd;			/* the request may carry zstd (Produce 7+); true */
 	bool producer_ids;		/* idempotent producers are served; false */
 	bool transactions;		/* so are transactional ones; false */
-	int codec;			/* compression.type as a codec; RECORDS_CODEC_KEEP: "producer" */
+	int codec;			/* compression.type; RECORDS_CODEC_KEEP: "producer" */
 	int level;			/* of that codec */
 };
 
@@ -164,8 +164,9 @@ struct records_check {
 	struct records_bad *bad;	/* records at fault, by index */
 	int32_t nbad;
 	struct records_batch batch;	/* as the client sent it, but for a corrected header */
-	const uint8_t *data;		/* what is to be appended: the batch, or, if the topic wants */
-	uint32_t size;			/* another codec, one made of it, till records_check_end() */
+	/* what is to be appended: the batch, or one of the same records in the topic's codec */
+	const uint8_t *data;		/* until records_check_end() */
+	uint32_t size;
 
 	struct records_rules rules;
 	uint8_t *p;

@@ -124,7 +124,8 @@ static int check_shape(struct records_check *c)
 		return refuse(c, KERR_INVALID_RECORD, "there is no record batch");
 	if (c->n < 17)
 		return refuse(c, KERR_INVALID_RECORD, "%zu bytes are no record batch", c->n);
-	size = (int32_t)((uint32_t)p[8] << 24 | (uint32_t)p[9] << 16 | (uint32_t)p[10] << 8 | p[11]);
+	size = (int32_t)((uint32_t)p[8] << 24 | (uint32_t)p[9] << 16 |
+			 (uint32_t)p[10] << 8 | p[11]);
 	if (size < LEGACY_MIN)
 		return refuse(c, KERR_CORRUPT_MESSAGE, "a batch says that it has %" PRId64
 			      " bytes, which is less than any has", size);
@@ -148,7 +149,8 @@ static int check_shape(struct records_check *c)
 			      "zstd needs version 7 of Produce or later");
 	if (size < (int64_t)c->n)
 		return refuse(c, KERR_INVALID_RECORD,
-			      "%" PRId64 " bytes follow the batch: one batch for a partition is taken",
+			      "%" PRId64 " bytes follow the batch: one batch for a partition "
+			      "is taken",
 			      (int64_t)c->n - size);
 	return 0;
 }
@@ -269,7 +271,8 @@ static int begin_codec(struct records_check *c)
 	if (head)
 		memcpy(head, c->p, RECORDS_HEADER);
 	if (codec != COMPRESS_NONE)
-		err = decompress_open(&c->from, codec, c->p + RECORDS_HEADER, c->n - RECORDS_HEADER);
+		err = decompress_open(&c->from, codec, c->p + RECORDS_HEADER,
+				      c->n - RECORDS_HEADER);
 	if (!err)
 		err = compress_open(&c->to, (unsigned int)c->rules.codec, c->rules.level, size,
 				    &c->out);
@@ -356,7 +359,8 @@ static int check_records(struct records_check *c, uint64_t *budget)
 		return refuse_iter(c, ret);
 	if (c->nbad)
 		return refuse(c, c->bad_time ? KERR_INVALID_TIMESTAMP : KERR_INVALID_RECORD,
-			      "%" PRId32 "%s of %" PRId32 " records refused; record %" PRId32 ": %s",
+			      "%" PRId32 "%s of %" PRId32 " records refused; record %" PRId32
+			      ": %s",
 			      c->nbad, c->nbad == RECORDS_ERRORS_MAX ? " or more" : "",
 			      c->batch.count, c->bad[0].index, c->bad[0].text);
 	if (!c->rules.log_append_time) {
