@@ -3,7 +3,8 @@
  * The engine's file operations on the VFS.
  *
  * Credentials: a directory is used under those of the task that handed it
- * over, and so are the files in it (f_cred), whoever appends.
+ * over, and so are the files in it (f_cred), whoever appends.  Pages of the log
+ * are charged to that task's memory cgroup.
  *
  * Freeze protection: a write takes it by trylock, and where that fails waits
  * killably, here, with the partition's append mutex held.  Nobody is stuck for
@@ -21,8 +22,10 @@
 #include <linux/hash.h>
 #include <linux/highmem.h>
 #include <linux/magic.h>
+#include <linux/memcontrol.h>
 #include <linux/mount.h>
 #include <linux/pagemap.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -37,12 +40,14 @@
 struct plog_dir {
 	struct path path;
 	const struct cred *cred;
+	struct mem_cgroup *memcg;	/* NULL: no cgroup */
 	struct hlist_node claim;
 	bool claimed;
 };
 
 struct plog_file {
 	struct file *filp;
+	struct mem_cgroup *memcg;
 };
 
 /* Directories in use, by inode: 1024 lists of about 20 at partitions_max. */
@@ -97,6 +102,7 @@ struct plog_dir *plog_dir_get(int fd)
 	dir->path = filp->f_path;
 	path_get(&dir->path);
 	dir->cred = get_current_cred();
+	dir->memcg = get_mem_cgroup_from_mm(current->mm);
 	fput(filp);
 	return dir;
 
@@ -110,6 +116,7 @@ void plog_dir_put(struct plog_dir *dir)
 	plog_dir_unclaim(dir);
 	path_put(&dir->path);
 	put_cred(dir->cred);
+	mem_cgroup_put(dir->memcg);
 	kfree(dir);
 }
 
@@ -240,6 +247,19 @@ int plog_dir_iterate(struct plog_dir *dir,
 	return err < 0 ? err : walk.ret;
 }
 
+/* A reference of the file's own: files can outlive their directory's user. */
+static struct mem_cgroup *hold_memcg(struct mem_cgroup *memcg)
+{
+	struct mem_cgroup *old;
+
+	if (!memcg)
+		return NULL;
+	old = set_active_memcg(memcg);
+	memcg = get_mem_cgroup_from_mm(NULL);
+	set_active_memcg(old);
+	return memcg;
+}
+
 struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 				 unsigned int flags)
 {
@@ -282,6 +302,7 @@ struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 	filp->f_flags = (filp->f_flags & ~O_NONBLOCK) | O_NOATIME;
 	spin_unlock(&filp->f_lock);
 	file->filp = filp;
+	file->memcg = hold_memcg(dir->memcg);
 	return file;
 
 out_put:
@@ -294,12 +315,18 @@ out_free:
 void plog_file_close(struct plog_file *file)
 {
 	fput(file->filp);
+	mem_cgroup_put(file->memcg);
 	kfree(file);
 }
 
 struct file *plog_file_filp(struct plog_file *file)
 {
 	return file->filp;
+}
+
+struct mem_cgroup *plog_file_charge(struct plog_file *file)
+{
+	return set_active_memcg(file->memcg);
 }
 
 u64 plog_file_size(struct plog_file *file)
@@ -309,18 +336,20 @@ u64 plog_file_size(struct plog_file *file)
 
 ssize_t plog_file_read(struct plog_file *file, void *buf, size_t len, u64 pos)
 {
+	struct mem_cgroup *old = plog_file_charge(file);
 	size_t done = 0;
 	loff_t at = pos;
+	ssize_t n = 0;
 
 	while (done < len) {
-		ssize_t n = kernel_read(file->filp, buf + done, len - done, &at);
-
-		if (n < 0)
-			return n == -ERESTARTSYS ? -EINTR : n;
-		if (!n)
+		n = kernel_read(file->filp, buf + done, len - done, &at);
+		if (n <= 0)
 			break;
 		done += n;
 	}
+	set_active_memcg(old);
+	if (n < 0)
+		return n == -ERESTARTSYS ? -EINTR : n;
 	return done;
 }
 
@@ -343,6 +372,7 @@ static int verify_area(struct file *filp, int how, u64 pos, size_t len)
 ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos)
 {
 	struct file *filp = file->filp;
+	struct mem_cgroup *old;
 	struct kiocb kiocb;
 	ssize_t n;
 	int err;
@@ -354,7 +384,9 @@ ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos
 		return err;
 	init_sync_kiocb(&kiocb, filp);
 	kiocb.ki_pos = pos;
+	old = plog_file_charge(file);
 	n = filp->f_op->read_iter(&kiocb, to);
+	set_active_memcg(old);
 	return n == -ERESTARTSYS ? -EINTR : n;
 }
 
@@ -372,6 +404,7 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 {
 	u64 len = iov_iter_count(from), limit = rlimit(RLIMIT_FSIZE);
 	struct file *filp = file->filp;
+	struct mem_cgroup *old_memcg;
 	const struct cred *old;
 	struct kiocb kiocb;
 	int err;
@@ -394,6 +427,7 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 	init_sync_kiocb(&kiocb, filp);
 	kiocb.ki_pos = pos;
 	old = override_creds(filp->f_cred);
+	old_memcg = plog_file_charge(file);
 	while (iov_iter_count(from)) {
 		ssize_t n = filp->f_op->write_iter(&kiocb, from);
 
@@ -402,6 +436,7 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 			break;
 		}
 	}
+	set_active_memcg(old_memcg);
 	revert_creds(old);
 	file_end_write(filp);
 	return err;

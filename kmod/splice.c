@@ -13,6 +13,7 @@
  */
 #include <linux/fs.h>
 #include <linux/plog.h>
+#include <linux/sched/mm.h>
 #include <linux/splice.h>
 
 #include "cdev.h"
@@ -26,6 +27,7 @@ ssize_t plog_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info
 	struct plog_desc *desc = file->private_data;
 	struct plog_part *part = plog_desc_part(desc);
 	struct plog_extent *ext = &desc->extent;
+	struct mem_cgroup *old_memcg;
 	const struct cred *old;
 	struct file *backing;
 	ssize_t n = 0;
@@ -51,7 +53,9 @@ ssize_t plog_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info
 	backing = plog_file_filp(plog_extent_file(ext));
 	pos = ext->pos + *ppos;
 	old = override_creds(backing->f_cred);
+	old_memcg = plog_file_charge(plog_extent_file(ext));
 	n = plog_compat_splice_read(backing, &pos, pipe, len, flags);
+	set_active_memcg(old_memcg);
 	revert_creds(old);
 	if (plog_extent_stale(ext))
 		n = -ESTALE;

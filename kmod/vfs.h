@@ -15,6 +15,13 @@
 struct file *plog_file_filp(struct plog_file *file);
 
 /**
+ * plog_file_charge() - charge pages to the log's memory cgroup from now on
+ *
+ * Return: what set_active_memcg() is to be called with at the end.
+ */
+struct mem_cgroup *plog_file_charge(struct plog_file *file);
+
+/**
  * plog_dir_claim() - take a directory for one user in the whole kernel
  *
  * Two partitions, or two instances in two namespaces, must never write to one
