@@ -57,7 +57,7 @@ static uint64_t registered(struct instance *in)
 
 TEST_F(daemon, registration_is_seen)
 {
-	struct plog_info info;
+	struct plog_info info = { 0 };
 
 	EXPECT_LT(0, self->incarnation);
 	EXPECT_EQ(self->incarnation, registered(&self->in));
@@ -86,7 +86,7 @@ TEST_F(daemon, death_ends_the_registration)
 	pid_t pid;
 
 	ASSERT_EQ(0, pipe(fds));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		int fd = control_open(0);
 
@@ -404,7 +404,7 @@ TEST_F(replicated, poll_wakes_when_the_high_watermark_moves)
 
 	ASSERT_EQ(1, write(self->fd, "a", 1));
 	EXPECT_EQ(0, polled(self->fd, POLLIN, 20));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		usleep(100000);
 		_exit(!!MOVE_HW(1));
@@ -420,7 +420,7 @@ TEST_F(replicated, acks_all_waits_for_the_high_watermark)
 	pid_t pid;
 
 	ASSERT_LE(0, fd);
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		while (partition_end(self->fd) < 1)
 			usleep(1000);
@@ -435,7 +435,7 @@ TEST_F(replicated, acks_all_waits_for_the_high_watermark)
 
 TEST_F(replicated, acks_all_wait_can_be_killed)
 {
-	pid_t pid = fork();
+	pid_t pid = child();
 	int status;
 
 	if (!pid) {
@@ -453,7 +453,7 @@ TEST_F(replicated, acks_all_wait_can_be_killed)
 
 TEST_F(replicated, acks_all_wait_fails_with_a_truncation)
 {
-	pid_t pid = fork();
+	pid_t pid = child();
 	int status;
 
 	if (!pid) {
@@ -472,7 +472,7 @@ TEST_F(replicated, acks_all_wait_fails_with_a_truncation)
 
 TEST_F(replicated, acks_all_wait_ends_when_the_partition_goes)
 {
-	pid_t pid = fork();
+	pid_t pid = child();
 	int status;
 
 	if (!pid) {
@@ -640,4 +640,4 @@ TEST_F(follower, damaged_second_batch_refuses_both)
 	batch_free(&two);
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

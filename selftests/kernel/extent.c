@@ -152,7 +152,7 @@ TEST_F(log, poll_follows_the_cursor)
 	ASSERT_EQ(0, partition_locate(self->batch, 1, 4096, 0, &loc));
 	ASSERT_EQ(0, loc.length);
 	EXPECT_EQ(0, polled(self->batch, POLLIN, 50));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		usleep(100000);
 		_exit(write(self->fd, "x", 1) != 1);
@@ -220,7 +220,7 @@ TEST_F(log, sendfile_to_a_socket_is_exact)
 	ASSERT_EQ(0, partition_locate(self->batch, 0, sizeof(want), 0, &loc));
 	ASSERT_LT(800000, loc.length);
 	ASSERT_EQ(loc.length, read_fully(self->batch, want, loc.length));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		close(pair[0]);
 		n = read_fully(pair[1], got, sizeof(got));
@@ -437,4 +437,4 @@ TEST_F(log, extents_stay_inside_a_segment)
 	close(fd);
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

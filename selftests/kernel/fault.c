@@ -233,7 +233,7 @@ TEST_F(fault, rlimit_fsize_of_one_writer_does_not_hurt_others)
 	pid_t pid;
 
 	ASSERT_TRUE(trojan(&b, variant->length, self->good));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		struct rlimit low = { 100, 100 };
 
@@ -366,7 +366,7 @@ TEST_F_TIMEOUT(fault, killed_writers_leave_whole_batches, 180)
 	ASSERT_TRUE(trojan(&b, length, self->good));
 	for (round = 0; round < 25; round++) {
 		int status;
-		pid_t pid = fork();
+		pid_t pid = child();
 
 		if (!pid) {
 			for (;;)
@@ -404,7 +404,7 @@ TEST_F_TIMEOUT(fault, copies_taken_under_load_recover, 120)
 
 	ASSERT_TRUE(trojan(&b, variant->length, self->good));
 	for (i = 0; i < 2; i++) {
-		pids[i] = fork();
+		pids[i] = child();
 		if (!pids[i]) {
 			/* good and refused appends in turns */
 			for (;;) {
@@ -412,11 +412,11 @@ TEST_F_TIMEOUT(fault, copies_taken_under_load_recover, 120)
 				b.data[b.size - 1] ^= 1;
 				partition_append(self->batch, b.data, b.size, NULL);
 				b.data[b.size - 1] ^= 1;
-				usleep(2000);
+				usleep(20000);
 			}
 		}
 	}
-	for (round = 0; round < 6; round++) {
+	for (round = 0; round < 4; round++) {
 		char name[16];
 		int64_t before, after;
 		int fd;
@@ -442,4 +442,4 @@ TEST_F_TIMEOUT(fault, copies_taken_under_load_recover, 120)
 	batch_free(&b);
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -68,6 +69,55 @@ FIXTURE_TEARDOWN(log)
 	}
 	instance_remove(&self->in);
 }
+
+/* fork(2) for helpers of a test: they end with it, however it ends. */
+static inline pid_t child(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return pid;
+}
+
+/* Keep only the tests whose names hold one of the arguments. */
+static inline void only(int argc, char **argv)
+{
+	struct __fixture_metadata *f;
+	int i;
+
+	for (f = __fixture_list; f && argc > 1; f = f->next) {
+		struct __test_metadata **t = &f->tests;
+
+		while (*t) {
+			bool wanted = false;
+
+			for (i = 1; i < argc; i++)
+				wanted |= strstr((*t)->name, argv[i]) != NULL;
+			if (wanted)
+				t = &(*t)->next;
+			else
+				*t = (*t)->next;
+		}
+	}
+}
+
+/* main(): PROGRAM [PART-OF-A-TEST'S-NAME]... */
+#define SELFTEST_MAIN						\
+	static void __attribute__((constructor))		\
+	__constructor_order_last(void)				\
+	{							\
+		if (!__constructor_order)			\
+			__constructor_order = _CONSTRUCTOR_ORDER_BACKWARD; \
+	}							\
+	int main(int argc, char **argv)				\
+	{							\
+		only(argc, argv);				\
+		return test_harness_run(argc, argv);		\
+	}
 
 /* errno of a call that returns -1, else 0 */
 #define FAILS(call) ((call) < 0 ? errno : 0)

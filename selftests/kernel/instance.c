@@ -194,18 +194,31 @@ int instance_topic(struct instance *in, const char *topic)
 int instance_delete(struct instance *in, const char *topic, uint32_t index)
 {
 	int64_t end = now_ms() + WAIT_MS * slow();
+	char buf[NL_BUF_SIZE];
 	struct nl_partition got;
+	struct nlmsghdr *nlh;
+	struct nl ev;
 	int ret;
 
-	ret = nl_partition_del(&in->nl, topic, index);
+	/* its directory is free for another use when the event comes */
+	ret = nl_open(&ev);
 	if (ret)
 		return ret;
-	while (!nl_partition_get(&in->nl, topic, index, &got)) {
-		if (now_ms() > end)
-			return -ETIMEDOUT;
-		pause_ms(2);
+	ret = nl_join(&ev);
+	if (!ret)
+		ret = nl_partition_del(&in->nl, topic, index);
+	while (!ret) {
+		int64_t left = end - now_ms();
+
+		nlh = left > 0 ? nl_event(&ev, buf, (int)left) : NULL;
+		if (!nlh)
+			ret = -ETIMEDOUT;
+		else if (nl_partition_parse(nlh, &got) && !strcmp(got.name, topic) &&
+			 got.index == index && got.state == PLOG_PARTITION_CLOSED)
+			break;
 	}
-	return 0;
+	nl_close(&ev);
+	return ret;
 }
 
 static int copy_file(int from_dir, int to_dir, const char *name)
@@ -235,10 +248,11 @@ int instance_open_copy(struct instance *in, const char *from_path, const char *c
 	struct dirent *entry;
 	DIR *dir;
 
+	/* first, since it may come from instance_path() as well */
+	from = open(from_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (mkdir(instance_path(in, copy, 0, NULL), 0755))
 		return -errno;
 	to = open(instance_path(in, copy, 0, NULL), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	from = open(from_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = from < 0 ? NULL : fdopendir(from);
 	if (to < 0 || !dir)
 		return -errno;

@@ -55,7 +55,7 @@ int instance_topic(struct instance *in, const char *topic);
 /* Wait until a partition has left the state OPENING; 0 if online. */
 int instance_wait(struct instance *in, const char *topic, uint32_t index);
 
-/* PARTITION_DEL, and wait until it cannot be found. */
+/* PARTITION_DEL, and wait for the event that it is closed. */
 int instance_delete(struct instance *in, const char *topic, uint32_t index);
 
 /**

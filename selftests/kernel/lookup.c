@@ -158,4 +158,4 @@ TEST_F(log, negative_and_extreme_times)
 	EXPECT_EQ(-1, look.offset);
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

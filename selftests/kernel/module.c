@@ -112,7 +112,7 @@ TEST_F(module, open_descriptor_holds_it)
 
 TEST_F(module, blocked_reader_holds_it)
 {
-	pid_t pid = fork();
+	pid_t pid = child();
 	int status;
 
 	if (!pid) {
@@ -136,7 +136,7 @@ TEST_F(module, splice_in_flight_holds_it)
 	pid_t pid;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-	pid = fork();
+	pid = child();
 	if (!pid) {
 		struct plog_locate loc;
 		struct batch b;
@@ -245,7 +245,7 @@ TEST_F(module, removal_while_a_namespace_dies)
 	ASSERT_EQ(0, instance_stop(&self->in));
 	for (round = 0; round < 5; round++) {
 		int64_t end = now_ms() + 20000;
-		pid_t pid = fork();
+		pid_t pid = child();
 		int ret;
 
 		if (!pid) {
@@ -304,11 +304,11 @@ TEST_F_TIMEOUT(module, removal_races_with_opens, 90)
 
 	ASSERT_EQ(0, instance_stop(&self->in));
 	for (i = 0; i < 3; i++) {
-		pids[i] = fork();
+		pids[i] = child();
 		if (pids[i])
 			continue;
 		while (!*stop) {
-			struct plog_info info;
+			struct plog_info info = { 0 };
 			struct nl_instance got;
 			struct nl nl;
 			int fd = control_open(0);
@@ -344,4 +344,4 @@ TEST_F_TIMEOUT(module, removal_races_with_opens, 90)
 	EXPECT_EQ(0, wait_control());
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

@@ -121,18 +121,13 @@ struct nlmsghdr *nl_begin(struct nl *nl, void *buf, uint8_t cmd, uint16_t flags)
 	return nlh;
 }
 
-/* An ack or a refusal: keep its text, return its errno. */
-static int take_ack(struct nl *nl, const struct nlmsghdr *nlh)
+/* Keep the text behind an ack, from byte @skip of its payload on. */
+static void take_text(struct nl *nl, const struct nlmsghdr *nlh, size_t skip)
 {
-	const struct nlmsgerr *err = mnl_nlmsg_get_payload(nlh);
-	size_t skip = sizeof(*err);
 	const struct nlattr *attr;
 
 	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
-		return err->error;
-	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
-		skip += mnl_nlmsg_get_payload_len(nlh) >= skip ?
-			err->msg.nlmsg_len - sizeof(struct nlmsghdr) : 0;
+		return;
 	mnl_attr_for_each(attr, nlh, skip) {
 		switch (mnl_attr_get_type(attr)) {
 		case NLMSGERR_ATTR_MSG:
@@ -144,7 +139,30 @@ static int take_ack(struct nl *nl, const struct nlmsghdr *nlh)
 			break;
 		}
 	}
+}
+
+/* An ack or a refusal: keep its text, return its errno. */
+static int take_ack(struct nl *nl, const struct nlmsghdr *nlh)
+{
+	const struct nlmsgerr *err = mnl_nlmsg_get_payload(nlh);
+	size_t skip = sizeof(*err);
+
+	if (!(nlh->nlmsg_flags & NLM_F_CAPPED) && mnl_nlmsg_get_payload_len(nlh) >= skip)
+		skip += err->msg.nlmsg_len - sizeof(struct nlmsghdr);
+	take_text(nl, nlh, skip);
 	return err->error;
+}
+
+/* The end of a dump says how it went in the same way. */
+static int take_done(struct nl *nl, const struct nlmsghdr *nlh)
+{
+	int err = 0;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(err))
+		return 0;
+	memcpy(&err, mnl_nlmsg_get_payload(nlh), sizeof(err));
+	take_text(nl, nlh, sizeof(err));
+	return err;
 }
 
 static int receive(struct nl *nl, void *buf, int timeout_ms)
@@ -181,13 +199,8 @@ int nl_talk(struct nl *nl, struct nlmsghdr *nlh, mnl_cb_t cb, void *data)
 				continue;
 			if (in->nlmsg_type == NLMSG_ERROR)
 				return take_ack(nl, in);
-			if (in->nlmsg_type == NLMSG_DONE) {
-				int err = 0;
-
-				if (mnl_nlmsg_get_payload_len(in) >= sizeof(err))
-					memcpy(&err, mnl_nlmsg_get_payload(in), sizeof(err));
-				return err;
-			}
+			if (in->nlmsg_type == NLMSG_DONE)
+				return take_done(nl, in);
 			if (in->nlmsg_type >= NLMSG_MIN_TYPE && cb)
 				cb(in, data);
 		}

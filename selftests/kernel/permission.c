@@ -13,7 +13,7 @@
 #define AS(uid, gid, call)							\
 	({									\
 		int status_;							\
-		pid_t pid_ = fork();						\
+		pid_t pid_ = child();						\
 		if (!pid_) {							\
 			int ret_;						\
 			gid_t group_ = (gid);					\
@@ -54,7 +54,7 @@ static int topic_with(struct instance *in, const char *topic, uint32_t uid, uint
 
 TEST_F(log, anybody_can_ask_the_control_node)
 {
-	struct plog_info info;
+	struct plog_info info = { 0 };
 	int fd;
 
 	EXPECT_EQ(0, AS(STRANGER, STRANGER, ({
@@ -288,7 +288,7 @@ TEST_F(log, internal_topics_are_closed)
 TEST_F(log, root_of_a_user_namespace_is_nobody_special)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = child();
 
 	if (!pid) {
 		struct instance other;
@@ -316,4 +316,4 @@ TEST_F(log, root_of_a_user_namespace_is_nobody_special)
 	EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN

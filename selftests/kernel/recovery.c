@@ -275,4 +275,4 @@ TEST_F(recovery, kafka_segment_names_and_index_files)
 	}
 }
 
-TEST_HARNESS_MAIN
+SELFTEST_MAIN
