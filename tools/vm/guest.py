@@ -16,8 +16,8 @@ _PR_SET_PDEATHSIG = 1
 
 # How long a guest may take: to run the command, in seconds, and from the
 # command's end to its own. An emulated debug kernel on a busy machine is slow.
-_BOOT_LIMIT = 240
-_END_LIMIT = 180
+_BOOT_LIMIT = 400
+_END_LIMIT = 400
 
 
 class Guest:
