@@ -7,7 +7,12 @@
 start socket.request.max.bytes=2000000 plog.request.arrival.ms=1000 \
 	connections.max.idle.ms=3000 ||
 	{ tail "$log" >&2; echo "Bail out! plogd did not start"; exit 1; }
-python3 "$here/test_input.py" "$broker" "$pid" "$log"
+if [ "$PLOG_ENGINE" = module ]; then
+	which=logs
+else
+	which=all
+fi
+python3 "$here/test_input.py" "$broker" "$pid" "$log" $which
 status=$?
 [ $status = 0 ] || tail -n 20 "$log" | sed 's/^/# /'
 stop || { echo "# plogd ended with $?"; status=1; }
