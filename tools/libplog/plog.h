@@ -93,8 +93,8 @@ struct plog;
  * plog_open() - open a partition of the caller's network namespace
  * @flags: PLOG_OPEN_READ, PLOG_OPEN_WRITE or both, and others
  *
- * Return: 0; -ENOENT (the module is not loaded, or there is no such partition);
- * -EACCES (owner and mode of the partition); -ENODEV (not online); -EINVAL;
+ * Return: 0; -ENOENT (the module is not loaded); -ENODEV (there is no such
+ * partition in service); -EACCES (owner and mode of the partition); -EINVAL;
  * -ENOMEM; -EMFILE...
  */
 int plog_open(const char *topic, uint32_t partition, unsigned int flags, struct plog **out);

@@ -61,8 +61,7 @@ static int fail(const struct cat *cat, int error, const char *what)
 
 	switch (error) {
 	case -ENOENT:
-		why = "there is no such partition; is the module loaded and the topic there? "
-		      "See: plogctl topic list";
+		why = "it is not there; is the module loaded? See: plogctl instance show";
 		break;
 	case -ENOTTY:
 		why = "this is no partition's device";
@@ -74,7 +73,7 @@ static int fail(const struct cat *cat, int error, const char *what)
 		why = "the batch is damaged, or older than Kafka 0.11";
 		break;
 	case -ENODEV:
-		why = "the partition is closed";
+		why = "there is no such partition in service; see: plogctl partition show";
 		break;
 	case -ENODATA:
 		why = "no record is that young";

@@ -208,8 +208,7 @@ static int say_kernel(const struct request *rq, const char *what, struct plog_er
 		return plog_error_set(err, rq->error, "%s: %s", what, rq->text);
 	if (rq->error == -EPERM)
 		return plog_error_set(err, rq->error, "%s: not permitted; this needs "
-				      "CAP_NET_ADMIN in the initial user namespace: run plogctl as "
-				      "root", what);
+				      "CAP_NET_ADMIN in the initial user namespace", what);
 	return plog_error_set(err, rq->error, "%s: %s", what, strerror(-rq->error));
 }
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct option common[] = {
 	{ "--json", NULL, "print JSON instead of text for people", false },
@@ -19,6 +20,9 @@ static const struct option common[] = {
 int fail(const struct plog_error *err)
 {
 	fprintf(stderr, "plogctl: %s\n", err->text);
+	if (geteuid() && (strstr(err->text, "CAP_NET_ADMIN") ||
+			  strstr(err->text, strerror(EACCES))))
+		fprintf(stderr, "plogctl: run it as root: sudo plogctl ...\n");
 	return EXIT_FAILED;
 }
 
