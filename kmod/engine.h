@@ -95,10 +95,9 @@ struct plog_partition {
 	struct mutex state_lock;
 	struct plog_saved saved;	/* under state_lock */
 
-	struct mutex sync_lock;
+	struct mutex sync_lock;		/* one sync at a time, and no truncation beside it */
 	spinlock_t point_lock;
 	s64 recovery_point;		/* under point_lock */
-	u32 cuts;			/* under point_lock: truncations so far */
 	struct work_struct flush_work;
 
 	struct plog_counters count;

@@ -5,6 +5,7 @@
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 
 #include "engine.h"
 
@@ -50,7 +51,6 @@ static int sync_segments(struct plog_partition *p, s64 from, s64 to)
 int plog_sync_log(struct plog_partition *p, bool killable)
 {
 	s64 from, to;
-	u32 cuts;
 	int err = 0;
 
 	if (!killable)
@@ -59,7 +59,6 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 		return -EINTR;
 	spin_lock(&p->point_lock);
 	from = p->recovery_point;
-	cuts = p->cuts;
 	spin_unlock(&p->point_lock);
 	/* whatever this sees was written before, by this caller too */
 	to = plog_partition_end(p, PLOG_END_LEO);
@@ -81,8 +80,7 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 	if (err)
 		goto out;
 	spin_lock(&p->point_lock);
-	if (p->cuts == cuts && p->recovery_point < to)
-		p->recovery_point = to;
+	p->recovery_point = max_t(s64, p->recovery_point, to);
 	spin_unlock(&p->point_lock);
 out:
 	mutex_unlock(&p->sync_lock);

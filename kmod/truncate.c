@@ -266,7 +266,6 @@ static int truncate_locked(struct plog_partition *p, s64 offset)
 	gone -= cut.pos;
 	spin_lock(&p->point_lock);
 	p->recovery_point = min_t(s64, p->recovery_point, cut.offset);
-	p->cuts++;
 	spin_unlock(&p->point_lock);
 	if (cut.keep < old->count)
 		WRITE_ONCE(p->leftovers, true);
@@ -315,16 +314,23 @@ err_free:
 
 int plog_partition_truncate(struct plog_partition *p, const struct plog_fence *f, s64 *offset)
 {
-	int err = begin(p, f);
+	int err;
 
-	if (err)
+	/* no sync may take the end that it saw for the recovery point */
+	if (mutex_lock_killable(&p->sync_lock))
+		return -EINTR;
+	err = begin(p, f);
+	if (err) {
+		mutex_unlock(&p->sync_lock);
 		return err;
+	}
 	if (*offset < p->pub.log_start || *offset > p->pub.log_end)
 		err = -ERANGE;
 	else if (*offset < p->pub.log_end)
 		err = truncate_locked(p, *offset);
 	*offset = p->pub.log_end;
 	mutex_unlock(&p->lock);
+	mutex_unlock(&p->sync_lock);
 	plog_wake(p);
 	return err;
 }
