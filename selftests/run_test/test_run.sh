@@ -118,5 +118,8 @@ PORT=70000 tools/run/run >"$work/second" 2>&1
 [ $? -eq 1 ] && grep -q 'is no port number' "$work/second"
 ok "a wrong PORT: a clear refusal"
 
+"$top/tools/vm/vm" --timeout 150 -- selftests/run_test/host.sh >"$work/log" 2>&1
+ok "where the running kernel takes the module it is loaded there, and removed"
+
 echo "1..$tests"
 [ $failed -eq 0 ]
