@@ -241,6 +241,20 @@ def check_folders():
             if not re.search(r'^\| `' + re.escape(d) + '/', text('README.md'), re.M)]
 
 
+def check_tour():
+    """The commands of the README are those that tools/demo/tour runs."""
+    shown = some(re.findall(r'^    \$ (.*)$', text('README.md'), re.M), 'commands of the tour')
+    source = text('tools/demo/tour').replace('\\$', '$').replace('$dir', '/var/lib/plog/data')
+    run = re.findall(r'^show "(.*)"$', source, re.M)
+    run = [re.sub(r'\$daemon', '106', c) for c in run]
+    shown = [re.sub(r'KILL \d+', 'KILL 106', c) for c in shown]
+    if shown == run:
+        return []
+    return [f'README.md shows, tools/demo/tour does not run: {c}' for c in shown if c not in run] + \
+        [f'tools/demo/tour runs, README.md does not show: {c}' for c in run if c not in shown] or \
+        ['README.md and tools/demo/tour have the same commands in another order']
+
+
 def main():
     sys.stdout.reconfigure(line_buffering=True)
     try:
@@ -266,6 +280,7 @@ def main():
         ('operations.rst has the defaults of the code', check_defaults),
         ('protocol.rst lists what plogd offers', check_protocol),
         ('every make target is described', check_targets),
+        ('README.md shows the tour that runs', check_tour),
         ('README.md has every folder', check_folders),
     ]
     print(f'1..{len(tests)}')
