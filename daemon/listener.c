@@ -90,10 +90,9 @@ static struct loop *least_loaded(struct broker *b)
 {
 	struct loop *best = &b->loops[b->accepted++ % b->nloops];
 
-	/* the counts of other threads are a hint: a torn or old one is as good */
+	/* the counts of other threads are a hint: an old one is as good */
 	for (unsigned int i = 0; i < b->nloops; i++)
-		if (__atomic_load_n(&b->loops[i].nconns, __ATOMIC_RELAXED) + 1 <
-		    __atomic_load_n(&best->nconns, __ATOMIC_RELAXED))
+		if (atomic_load(&b->loops[i].nconns) + 1 < atomic_load(&best->nconns))
 			best = &b->loops[i];
 	return best;
 }

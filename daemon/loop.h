@@ -3,6 +3,7 @@
 #define PLOG_LOOP_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +70,7 @@ struct loop {
 	uv_timer_t tick;		/* twice a second: timeouts of connections */
 	struct conn *conns;
 	struct log_watch *watches;
-	unsigned int nconns;
+	atomic_uint nconns;		/* others look at it as a hint */
 	unsigned int nworks;		/* uv_queue_work calls that have not come back */
 	bool draining;			/* no new requests; connections close when idle */
 	bool reported;			/* @drained was posted */

@@ -100,4 +100,6 @@ ok "and is ready within a second ($took ms)" $?
 kc -C -t killed -o beginning -e -q >"$work/out"
 cmp -s "$work/in" "$work/out"
 ok "what was acknowledged before SIGKILL is there" $?
+stop
+is "and it stops cleanly" $? 0
 finish

@@ -168,8 +168,9 @@ else
 		"$(timeout 20 kcat -b "127.0.0.1:$((port + 1))" -C -t first -p 0 -o beginning -e -q)" \
 		"from the device"
 	echo from a client | timeout 20 kcat -b "127.0.0.1:$((port + 1))" -P -t first -p 0
-	is "the device gives what a client sent" "$(timeout 5 head -n 2 /dev/plog/first/0)" \
-		"from the devicefrom a client"
+	is "the device gives what a client sent" "$(timeout 5 head -c 29 /dev/plog/first/0)" \
+		"from the device
+from a client"
 	kill -KILL $pid
 	wait $pid 2>/dev/null
 	echo while no daemon runs >/dev/plog/first/0
