@@ -17,13 +17,14 @@ cd "$top" || exit 1
 PORT=${PLOG_VM_TEST_PORT:-19100}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"; [[ ${background:-} ]] && kill "$background" 2>/dev/null' EXIT
+limit=200
 nr=0
 bad=0
 
 # Runs vm with the arguments; status in $rc, output in $dir/out and $dir/err.
 # A limit of its own, so that a broken vm ends the test and not the test run.
 vm() {
-	timeout -k 10 150 tools/vm/vm "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	timeout -k 10 "$limit" tools/vm/vm "$@" >"$dir/out" 2>"$dir/err" </dev/null
 	rc=$?
 }
 
@@ -61,6 +62,7 @@ finish() {
 echo "TAP version 13"
 
 if [[ ${1:-} == --debug ]]; then
+	limit=900
 	module=$(faulty debug) || { echo "Bail out! no module"; exit 1; }
 	vm --kernel debug --module "$module" -- sh -c 'echo fine'
 	ok 'debug: a healthy run passes, leak check included' status 0
@@ -94,6 +96,7 @@ vm --env PROBE=yes -- sh -c '
 	: >/dev/shm/x && : >/tmp/x && : >/run/x && : >/var/lib/plog/x && echo writable
 	ls -d /sys/kernel/debug/tracing /sys/fs/cgroup/memory.stat >/dev/null && echo mounts
 	ip link show lo | grep -o LOWER_UP; echo "core $(ulimit -c)"
+	modprobe -a veth sch_netem dm-flakey dm-log-writes && echo modules
 	kill -9 $$'
 ok 'a command that a signal ends: 128 + its number' status 137
 ok 'it runs as root' out_has '^uid 0$'
@@ -104,6 +107,7 @@ ok 'with an empty log disk' out_has '^disk ext2/ext3 0$'
 ok 'with variables that --env names' out_has '^probe yes$'
 ok 'with places to write' out_has '^writable$'
 ok 'with the file systems that tests need' out_has '^mounts$'
+ok "with its kernel's modules to load by name" out_has '^modules$'
 ok 'with lo up' out_has '^LOWER_UP$'
 ok 'without core dumps' out_has '^core 0$'
 

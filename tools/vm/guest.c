@@ -83,10 +83,10 @@ void guest_root(const char *libmodules)
 		fatal("cannot enter the root: %s", strerror(errno));
 	if (libmodules) {
 		uname(&u);
-		make_dirs("/lib/modules");
 		snprintf(path, sizeof(path), "/lib/modules/%s", u.release);
-		if (access(path, F_OK) && symlink(libmodules, path))
-			say("note cannot make %s: %s", path, strerror(errno));
+		/* The machine may have headers there: cover, not replace. */
+		make_dirs(path);
+		must_mount(libmodules, path, NULL, MS_BIND, NULL);
 	}
 }
 

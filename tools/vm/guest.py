@@ -220,6 +220,9 @@ class Guest:
                         self.notes.append(text)
                     elif key == "text":
                         self.texts.append(text)
+                    elif key == "told" and state == "hang":
+                        # The console may lag behind by a moment.
+                        deadline = time.monotonic() + 1
                     elif key == "fatal":
                         self.fatal = text
                         self._kill()
@@ -238,7 +241,7 @@ class Guest:
                     # What hangs, and where, into the kernel log first.
                     self.ended_by = "timeout"
                     self._tell("hang")
-                    state, deadline = "hang", time.monotonic() + 5
+                    state, deadline = "hang", time.monotonic() + 20
                 elif state == "hang":
                     self._kill()
                 elif state == "term":

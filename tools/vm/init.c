@@ -12,6 +12,7 @@
  * a NUL. See struct conf for the keys. Ports:
  *   ctl   lines both ways; to the host: "ready", "status N", "note TEXT",
  *         "fail TEXT" (the run has failed, whatever the command said),
+ *         "text TEXT" (what belongs to a failure), "told" (all about a hang),
  *         "fatal TEXT" (the guest gave up before the command ran),
  *         "bytes OUT ERR", "done"; from the host: "term", "kill", "hang",
  *         "eof N"
@@ -446,6 +447,7 @@ static void describe_hang(void)
 {
 	each_process(show_process);
 	sysrq("lw");
+	say("told");
 }
 
 static void control(pid_t pid)

@@ -382,9 +382,11 @@ def qemu(opt, kern, log_disk):
 def kernel_command_line(opt):
     words = ["console=ttyS0", "loglevel=7", "panic=-1", "oops=panic", "nokaslr",
              "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "no_timer_check",
-             "apparmor=0", "audit=0", "cryptomgr.notests", "net.ifnames=0", "printk.devkmsg=on"]
+             "apparmor=0", "audit=0", "cryptomgr.notests", "net.ifnames=0", "printk.devkmsg=on",
+             # An emulated CPU may wait long for one of the machine's.
+             "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120"]
     if opt.kernel == "debug":
-        words += ["panic_on_warn=1", "kmemleak=on", "watchdog_thresh=60"]
+        words += ["panic_on_warn=1", "kmemleak=on"]
     if opt.append:
         words.append(opt.append)
     return " ".join(words)
