@@ -19,7 +19,7 @@ struct netlink;
 struct peers;
 struct topics;
 
-#define BROKER_VERSION "0.2"
+#define BROKER_VERSION "0.1"
 
 /* The world: one per process, made and ended by main.c, read by every thread. */
 struct broker {

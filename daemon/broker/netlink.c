@@ -89,18 +89,18 @@ static const char *extack_text(const struct nlmsghdr *nlh)
 static int exchange(struct netlink *nl, struct nlmsghdr *nlh, const struct answer *answer,
 		    const char *what, struct plog_error *err)
 {
-	int ret = 1, error = 0;
 	bool done = false;
+	int error = 0;
 
 	pthread_mutex_lock(&nl->lock);
 	nlh->nlmsg_seq = ++nl->seq;
 	if (!(nlh->nlmsg_flags & NLM_F_DUMP))
 		nlh->nlmsg_flags |= NLM_F_ACK;
 	if (mnl_socket_sendto(nl->request, nlh, nlh->nlmsg_len) < 0) {
-		ret = -errno;
+		error = -errno;
 		pthread_mutex_unlock(&nl->lock);
-		return plog_error_set(err, ret, "%s: cannot ask the module: %s", what,
-				      strerror(-ret));
+		return plog_error_set(err, error, "%s: cannot ask the module: %s", what,
+				      strerror(-error));
 	}
 	while (!done) {
 		ssize_t n = mnl_socket_recvfrom(nl->request, nl->reply, sizeof(nl->reply));
@@ -212,6 +212,7 @@ static struct mnl_socket *open_listening(int size)
 struct netlink *netlink_open(struct broker *b, struct plog_error *err)
 {
 	struct netlink *nl = calloc(1, sizeof(*nl));
+	struct timeval patience = { .tv_sec = 10 };
 	char buf[MNL_SOCKET_BUFFER_SIZE];
 	struct family family = { 0 };
 	struct answer answer = { read_family, &family };
@@ -228,6 +229,10 @@ struct netlink *netlink_open(struct broker *b, struct plog_error *err)
 	pthread_cond_init(&nl->changed, NULL);
 	nl->seq = time(NULL);
 	nl->request = open_socket();
+	/* the kernel answers within the call that asks: one that does not is a fault, not a wait */
+	if (nl->request)
+		setsockopt(mnl_socket_get_fd(nl->request), SOL_SOCKET, SO_RCVTIMEO, &patience,
+			   sizeof(patience));
 	nl->events = open_listening(EVENTS_BUFFER);
 	nl->relay = open_listening(1 << 20);
 	if (!nl->request || !nl->events || !nl->relay) {
@@ -338,7 +343,8 @@ int netlink_instance(struct netlink *nl, struct netlink_instance *out, struct pl
 int netlink_instance_set(struct netlink *nl, const char *label, int dirfd, int lockfd,
 			 struct plog_error *err)
 {
-	char buf[MNL_SOCKET_BUFFER_SIZE];
+	/* a label may have a page, which is what MNL_SOCKET_BUFFER_SIZE is */
+	char buf[MNL_SOCKET_BUFFER_SIZE + PLOG_LABEL_MAX + 1];
 	struct nlmsghdr *nlh = start_message(buf, nl->family, PLOG_CMD_INSTANCE_SET, 0);
 	struct nlattr *nest;
 

@@ -96,7 +96,16 @@ said "SIGHUP: the old configuration stays: $work/server.properties:4: num.partit
 ok "a wrong file changes nothing" $?
 kc -L >/dev/null
 ok "and plogd goes on" $?
-sed -i 's/none/1/' "$work/server.properties"
+sed -i 's/none/1/; $amessage.max.bytes=5000' "$work/server.properties"
+kill -HUP $pid
+said "the new defaults are in force"
+ok "new defaults reach the topics that are there" $?
+head -c 6000 /dev/zero | tr '\0' x >"$work/six"
+is "a message above the new max.message.bytes is refused" \
+	"$(kc -P -t first -p 0 "$work/six" 2>&1 | grep -c -i 'too large')" 1
+head -c 4000 "$work/six" >"$work/four"
+kc -P -t first -p 1 "$work/four"
+ok "one below is not" $?
 stop
 is "it stops" $? 0
 start_file
