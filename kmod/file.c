@@ -28,14 +28,20 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "compat/crc32c.h"
+#include "engine.h"
 #include "vfs.h"
 
 /* A frozen filesystem is tried again this often: nothing tells of a thaw. */
 #define PLOG_FREEZE_POLL_MS	50
+
+/* Bytes of a reader's memory that are made present at once. */
+#define PLOG_FAULT_AHEAD	(64 << 10)
 
 struct plog_dir {
 	struct path path;
@@ -336,6 +342,7 @@ u64 plog_file_size(struct plog_file *file)
 
 ssize_t plog_file_read(struct plog_file *file, void *buf, size_t len, u64 pos)
 {
+	const struct cred *old_cred = override_creds(file->filp->f_cred);
 	struct mem_cgroup *old = plog_file_charge(file);
 	size_t done = 0;
 	loff_t at = pos;
@@ -348,6 +355,7 @@ ssize_t plog_file_read(struct plog_file *file, void *buf, size_t len, u64 pos)
 		done += n;
 	}
 	set_active_memcg(old);
+	revert_creds(old_cred);
 	if (n < 0)
 		return n == -ERESTARTSYS ? -EINTR : n;
 	return done;
@@ -366,15 +374,32 @@ static int verify_area(struct file *filp, int how, u64 pos, size_t len)
 }
 
 /*
+ * One read that waits for no page of the reader's.  XFS copies under the inode's
+ * lock, shared, which an append wants for itself, under its partition's mutex: a
+ * reader whose memory never arrives, a userfaultfd's, would stop every writer.
+ */
+static ssize_t read_present(struct plog_file *file, struct kiocb *kiocb, struct iov_iter *to)
+{
+	struct mem_cgroup *old = plog_file_charge(file);
+	ssize_t n;
+
+	pagefault_disable();
+	n = file->filp->f_op->read_iter(kiocb, to);
+	pagefault_enable();
+	set_active_memcg(old);
+	return n;
+}
+
+/*
  * Not under the file's credentials: @to may be user memory, and a page fault
  * there is the caller's own business.
  */
 ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos)
 {
 	struct file *filp = file->filp;
-	struct mem_cgroup *old;
 	struct kiocb kiocb;
-	ssize_t n;
+	ssize_t n, done = 0;
+	size_t ahead;
 	int err;
 
 	if (!iov_iter_count(to))
@@ -384,9 +409,21 @@ ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos
 		return err;
 	init_sync_kiocb(&kiocb, filp);
 	kiocb.ki_pos = pos;
-	old = plog_file_charge(file);
-	n = filp->f_op->read_iter(&kiocb, to);
-	set_active_memcg(old);
+	do {
+		n = read_present(file, &kiocb, to);
+		if (n > 0) {
+			done += n;
+			continue;
+		}
+		if (n != -EFAULT || !user_backed_iter(to))
+			break;
+		/* With no lock held: make them present, and try again. */
+		ahead = min_t(size_t, iov_iter_count(to), PLOG_FAULT_AHEAD);
+		if (fault_in_iov_iter_writeable(to, ahead) == ahead)
+			break;
+	} while (iov_iter_count(to));
+	if (done)
+		return done;
 	return n == -ERESTARTSYS ? -EINTR : n;
 }
 
@@ -511,14 +548,48 @@ int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc)
 	return err;
 }
 
-int plog_file_truncate(struct plog_file *file, u64 size)
+/* A truncation in a worker's hands. */
+struct truncation {
+	struct work_struct work;
+	struct file *filp;
+	u64 size;
+	int err;
+};
+
+static int truncate(struct file *filp, u64 size)
 {
-	const struct cred *old = override_creds(file->filp->f_cred);
+	const struct cred *old = override_creds(filp->f_cred);
 	int err;
 
-	err = vfs_truncate(&file->filp->f_path, size);
+	err = vfs_truncate(&filp->f_path, size);
 	revert_creds(old);
 	return err;
+}
+
+static void truncate_work(struct work_struct *work)
+{
+	struct truncation *t = container_of(work, struct truncation, work);
+
+	t->err = truncate(t->filp, t->size);
+}
+
+/*
+ * The cut after an append that was killed must not fail because of the kill: XFS
+ * and btrfs give up where a fatal signal is pending (the block that is cut in two
+ * is written, or space is waited for).  Workers get none.
+ */
+int plog_file_truncate(struct plog_file *file, u64 size)
+{
+	struct truncation t = { .filp = file->filp, .size = size };
+	int err = truncate(file->filp, size);
+
+	if (err != -EINTR && err != -ERESTARTSYS)
+		return err;
+	INIT_WORK_ONSTACK(&t.work, truncate_work);
+	queue_work(plog_roll_wq, &t.work);
+	flush_work(&t.work);
+	destroy_work_on_stack(&t.work);
+	return t.err;
 }
 
 int plog_file_sync(struct plog_file *file, u64 start, u64 end)
