@@ -505,8 +505,8 @@ unsigned int config_keep(struct config *next, const struct config *now)
 
 	for (size_t k = 0; k < NKEYS; k++)
 		if (!keys[k].reload && keep_key(next, now, &keys[k])) {
-			say(SAY_WARN, "config", "%s has changed in the file; it takes effect at the "
-			    "next start only", keys[k].name);
+			say(SAY_WARN, "config", "%s has changed in the file; it takes effect at "
+			    "the next start only", keys[k].name);
 			kept++;
 		}
 	for (unsigned int i = 0; i < now->nlisteners || i < next->nlisteners; i++) {

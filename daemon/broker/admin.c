@@ -395,8 +395,8 @@ static void run(struct ask *a)
 		if (commands[i].plain)
 			commands[i].plain(a);
 		else if (!topic || strlen(topic) > DATADIR_TOPIC_MAX)
-			refuse(a, KERR_INVALID_TOPIC_EXCEPTION, "%s needs the name of a topic, 1 to "
-			       "249 characters.", command);
+			refuse(a, KERR_INVALID_TOPIC_EXCEPTION, "%s needs the name of a topic, 1 "
+			       "to 249 characters.", command);
 		else
 			commands[i].topic(a, topic);
 		return;

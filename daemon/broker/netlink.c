@@ -268,7 +268,7 @@ void netlink_close(struct netlink *nl)
 	if (!nl)
 		return;
 	if (nl->started) {
-		/* the control loop runs no more; loop_close() ends the handles, before the memory */
+		/* the control loop runs no more, but for the end of these two */
 		uv_poll_stop(&nl->events_poll);
 		uv_poll_stop(&nl->relay_poll);
 		uv_close((uv_handle_t *)&nl->events_poll, NULL);

@@ -191,6 +191,8 @@ static int fill_topics(struct fetch *f, struct fetch_response *answer, struct pa
 static void answer_now(struct fetch *f)
 {
 	struct request *req = f->req;
+	struct broker *b = request_broker(req);
+	struct fetch_session *session;
 	struct fetch_response *answer;
 	struct part **told;
 	uint32_t n = 0;
@@ -217,10 +219,8 @@ static void answer_now(struct fetch *f)
 	}
 	unpin(f);
 	req->undo = undo;
-	/* names of the answer are the session's: it is let go once they are encoded */
-	struct fetch_session *session = f->context.session;
-	struct broker *b = request_broker(req);
-
+	/* @f goes with the request; names of the answer are the session's until it is encoded */
+	session = f->context.session;
 	request_answer(req, answer);
 	fetch_session_end(b->sessions, session);
 }

@@ -90,7 +90,8 @@ static int fill_partitions(struct request *req, const struct topic *topic,
 		p->replica_nodes.v = self;
 		p->replica_nodes.n = 1;
 		if (topic->logs[i] && !log_state(topic->logs[i], &state) &&
-		    (state.state == PLOG_PARTITION_ONLINE || state.state == PLOG_PARTITION_FENCED)) {
+		    (state.state == PLOG_PARTITION_ONLINE ||
+		     state.state == PLOG_PARTITION_FENCED)) {
 			p->leader_id = b->node_id;
 			p->leader_epoch = state.leader_epoch;
 			p->isr_nodes.v = self;
@@ -314,8 +315,8 @@ void handle_metadata(struct request *req)
 	    broker_config(request_broker(req))->auto_create) {
 		ret = create_missing(req);
 		if (ret < 0)
-			request_fail(req, "Metadata asks for more topics than a request may hold in "
-				     "memory");
+			request_fail(req, "Metadata asks for more topics than a request may hold "
+				     "in memory");
 		if (ret)
 			return;
 	}
