@@ -72,6 +72,21 @@ def two_at_once():
     c.close()
 
 
+def no_coordinator():
+    for version in (0, 1, 2):
+        w = W().string("group")
+        if version:
+            w.i8(0)
+        r = C.call(10, version, w.b)
+        if version:
+            same(r.i32(), 0)
+        same(r.i16(), 15, f"version {version}")
+        if version:
+            r.string()
+        same((r.i32(), r.string(), r.i32()), (-1, "", -1))
+        r.done()
+
+
 def refused_versions():
     for key, version in ((PRODUCE, 2), (PRODUCE, 0), (FETCH, 99), (METADATA, -1), (77, 0)):
         c = Conn(ADDRESS)
@@ -626,6 +641,7 @@ for title, fn in (
         ("B1 ApiVersions of an unknown version is answered in v0 with 35", unknown_api_versions),
         ("B1 a client's name that is none gives 42", client_name),
         ("ApiVersions 0 and Metadata 0 back to back are answered in order", two_at_once),
+        ("FindCoordinator: there is none", no_coordinator),
         ("B2 versions that are not served end the connection", refused_versions),
         ("B5 all topics and none, in every version", metadata_all_and_none),
         ("B5 a topic is made only when asked", auto_creation),
