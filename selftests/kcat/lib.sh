@@ -29,7 +29,8 @@ fi
 cleanup() {
 	stop_hard
 	if [ "$PLOG_ENGINE" = module ]; then
-		"$plogctl" instance stop >/dev/null 2>&1
+		"$plogctl" instance stop >/dev/null ||
+			echo "# the instance on $data was not stopped"
 	fi
 	rm -rf "$work" "$data"
 }

@@ -78,6 +78,7 @@ said() {
 }
 start_file
 ok "plogd starts with a file" $?
+[ -n "$pid" ] && kill -0 $pid 2>/dev/null || finish
 is "num.partitions is what a new topic gets" \
 	"$(kc -L -t first | grep -c 'partition [01], leader 0')" 2
 sed -i 's/=true/=false/; s/num.partitions=2/num.partitions=9/; $anode.id=7' \
