@@ -42,6 +42,32 @@ def fuzz_records():
     yield b"\x01" + head + block
 
 
+def golden():
+    return [bytes.fromhex(raw) for _, raw in lines("golden_batches.txt")]
+
+
+def fuzz_batch():
+    yield from golden()
+
+
+def fuzz_record():
+    for raw in golden():
+        yield raw
+        yield b"\x01" + raw[1:]
+
+
+def fuzz_log():
+    log, index, times, offset = b"", b"", b"", 0
+    for raw in golden():
+        last = offset + struct.unpack(">i", raw[23:27])[0]
+        index += struct.pack(">II", last, len(log)) if log else b""
+        times += struct.pack(">qI", 1000 + offset, last)
+        log += struct.pack(">q", offset) + raw[8:]
+        offset = last + 1
+        yield struct.pack(">HHH", len(index), len(times), 0) + index + times + log
+        yield struct.pack(">HHH", 0, 0, 0) + log[:-3]
+
+
 def main():
     name, folder = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
