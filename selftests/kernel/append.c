@@ -5,20 +5,6 @@
  */
 #include "fixture.h"
 
-/* @from is refused with @error, nothing is appended, and the next append works. */
-#define EXPECT_REFUSED(error, from, bytes)					\
-	do {									\
-		int64_t end_ = partition_end(self->batch);			\
-		struct batch good_;						\
-		EXPECT_EQ(-(error), partition_append(self->batch, from, bytes, NULL)); \
-		EXPECT_EQ(end_, partition_end(self->batch));			\
-		ASSERT_TRUE(batch_text(&good_, "the next append is fine"));	\
-		EXPECT_EQ(0, partition_append(self->batch, good_.data, good_.size, NULL)); \
-		EXPECT_EQ(end_ + 1, partition_end(self->batch));		\
-		EXPECT_EQ(NULL, partition_check(self->batch, NULL));		\
-		batch_free(&good_);						\
-	} while (0)
-
 TEST_F(log, append_assigns_offsets)
 {
 	struct plog_append arg = { .leader_epoch = -1 };
@@ -98,16 +84,23 @@ FIXTURE(size)
 {
 	struct instance in;
 	int batch;
+	int control;
+	struct plog_append args;
 };
 
 FIXTURE_VARIANT(size)
 {
 	size_t length;
+	bool daemon;
 };
 
-/* Below and above the bounded buffer of 64 KiB: two different paths. */
+/*
+ * Below and above the bounded buffer of 64 KiB; what the daemon vouches for and
+ * is large is not copied but pinned.
+ */
 FIXTURE_VARIANT_ADD(size, small) { .length = 500 };
 FIXTURE_VARIANT_ADD(size, large) { .length = 300000 };
+FIXTURE_VARIANT_ADD(size, pinned) { .length = 300000, .daemon = true };
 
 FIXTURE_SETUP(size)
 {
@@ -116,14 +109,45 @@ FIXTURE_SETUP(size)
 	ASSERT_EQ(0, instance_topic(&self->in, "t"));
 	self->batch = partition_bind_flags("t", 0, PLOG_MODE_BATCH, O_NONBLOCK);
 	ASSERT_LE(0, self->batch);
+	self->control = control_open(0);
+	self->args.leader_epoch = -1;
+	if (variant->daemon) {
+		uint64_t incarnation;
+
+		ASSERT_EQ(0, control_register(self->control, 0, &incarnation));
+		self->args.flags = PLOG_APPEND_DAEMON;
+		self->args.incarnation = incarnation;
+		self->args.leader_epoch = EPOCH;
+	}
 }
 
 FIXTURE_TEARDOWN(size)
 {
 	close(self->batch);
+	close(self->control);
 	EXPECT_EQ(0, instance_stop(&self->in));
 	instance_remove(&self->in);
 }
+
+#define APPEND(from, bytes)							\
+	({									\
+		struct plog_append args_ = self->args;				\
+		partition_append(self->batch, from, bytes, &args_);		\
+	})
+
+/* @from is refused with @error, nothing is appended, and the next append works. */
+#define REFUSED(error, from, bytes)						\
+	do {									\
+		int64_t end_ = partition_end(self->batch);			\
+		struct batch good_;						\
+		EXPECT_EQ(-(error), APPEND(from, bytes));			\
+		EXPECT_EQ(end_, partition_end(self->batch));			\
+		ASSERT_TRUE(batch_text(&good_, "the next append is fine"));	\
+		EXPECT_EQ(0, partition_append(self->batch, good_.data, good_.size, NULL)); \
+		EXPECT_EQ(end_ + 1, partition_end(self->batch));		\
+		EXPECT_EQ(NULL, partition_check(self->batch, NULL));		\
+		batch_free(&good_);						\
+	} while (0)
 
 TEST_F(size, wrong_crc_is_ebadmsg)
 {
@@ -131,13 +155,13 @@ TEST_F(size, wrong_crc_is_ebadmsg)
 
 	ASSERT_TRUE(batch_fill(&b, variant->length, 'c'));
 	b.data[AT_CRC] ^= 1;
-	EXPECT_REFUSED(EBADMSG, b.data, b.size);
+	REFUSED(EBADMSG, b.data, b.size);
 	b.data[AT_CRC] ^= 1;
 	b.data[b.size - 1] ^= 0x80;
-	EXPECT_REFUSED(EBADMSG, b.data, b.size);
+	REFUSED(EBADMSG, b.data, b.size);
 	b.data[b.size - 1] ^= 0x80;
 	b.data[AT_MAX_TIME] ^= 4;
-	EXPECT_REFUSED(EBADMSG, b.data, b.size);
+	REFUSED(EBADMSG, b.data, b.size);
 	batch_free(&b);
 }
 
@@ -151,7 +175,7 @@ TEST_F(size, wrong_magic_is_ebadmsg)
 		if (magic == 2)
 			continue;
 		batch_set(b.data, b.size, AT_MAGIC, 1, (uint64_t)magic);
-		EXPECT_REFUSED(EBADMSG, b.data, b.size);
+		REFUSED(EBADMSG, b.data, b.size);
 	}
 	batch_free(&b);
 }
@@ -165,12 +189,12 @@ TEST_F(size, wrong_length_is_einval)
 	ASSERT_TRUE(batch_fill(&b, variant->length, 'l'));
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		batch_set(b.data, b.size, AT_LENGTH, 4, lengths[i]);
-		EXPECT_REFUSED(EINVAL, b.data, b.size);
+		REFUSED(EINVAL, b.data, b.size);
 	}
 	batch_set(b.data, b.size, AT_LENGTH, 4, b.size - 12 + 1);
-	EXPECT_REFUSED(EINVAL, b.data, b.size);
+	REFUSED(EINVAL, b.data, b.size);
 	batch_set(b.data, b.size, AT_LENGTH, 4, b.size - 12 - 1);
-	EXPECT_REFUSED(EINVAL, b.data, b.size);
+	REFUSED(EINVAL, b.data, b.size);
 	batch_free(&b);
 }
 
@@ -179,11 +203,11 @@ TEST_F(size, torn_batch_is_einval)
 	struct batch b;
 
 	ASSERT_TRUE(batch_fill(&b, variant->length, 't'));
-	EXPECT_REFUSED(EINVAL, b.data, 1);
-	EXPECT_REFUSED(EINVAL, b.data, BATCH_HEADER - 1);
-	EXPECT_REFUSED(EINVAL, b.data, BATCH_HEADER);
-	EXPECT_REFUSED(EINVAL, b.data, b.size - 1);
-	EXPECT_REFUSED(EINVAL, b.data, 0);
+	REFUSED(EINVAL, b.data, 1);
+	REFUSED(EINVAL, b.data, BATCH_HEADER - 1);
+	REFUSED(EINVAL, b.data, BATCH_HEADER);
+	REFUSED(EINVAL, b.data, b.size - 1);
+	REFUSED(EINVAL, b.data, 0);
 	batch_free(&b);
 }
 
@@ -196,18 +220,22 @@ TEST_F(size, wrong_count_is_einval)
 	ASSERT_TRUE(batch_fill(&b, variant->length, 'n'));
 	for (i = 0; i < ARRAY_SIZE(counts); i++) {
 		batch_set(b.data, b.size, AT_COUNT, 4, counts[i]);
-		EXPECT_REFUSED(EINVAL, b.data, b.size);
+		REFUSED(EINVAL, b.data, b.size);
 	}
 	batch_set(b.data, b.size, AT_COUNT, 4, 1);
-	/* the offsets must be as many as the records */
-	batch_set(b.data, b.size, AT_LAST_DELTA, 4, 5);
-	EXPECT_REFUSED(EINVAL, b.data, b.size);
+	/* the offsets must be as many as the records: */
+	if (!variant->daemon) {
+		/* compaction leaves gaps, which only the daemon may bring */
+		batch_set(b.data, b.size, AT_LAST_DELTA, 4, 5);
+		REFUSED(EINVAL, b.data, b.size);
+	}
 	batch_set(b.data, b.size, AT_LAST_DELTA, 4, 0xffffffff);
-	EXPECT_REFUSED(EINVAL, b.data, b.size);
-	/* two records more are said than there are, consistently */
+	REFUSED(EINVAL, b.data, b.size);
+	/* two records more are said than there are; the daemon would have seen that */
 	batch_set(b.data, b.size, AT_LAST_DELTA, 4, 2);
 	batch_set(b.data, b.size, AT_COUNT, 4, 3);
-	EXPECT_REFUSED(EBADMSG, b.data, b.size);
+	if (!variant->daemon)
+		REFUSED(EBADMSG, b.data, b.size);
 	batch_free(&b);
 }
 
@@ -220,7 +248,7 @@ TEST_F(size, two_batches_in_one_append_are_refused)
 	two = malloc(2 * b.size);
 	memcpy(two, b.data, b.size);
 	memcpy(two + b.size, b.data, b.size);
-	EXPECT_REFUSED(EINVAL, two, 2 * b.size);
+	REFUSED(EINVAL, two, 2 * b.size);
 	free(two);
 	batch_free(&b);
 }
@@ -230,6 +258,8 @@ TEST_F(size, damaged_framing_is_refused)
 	struct batch b;
 	size_t at;
 
+	if (variant->daemon)
+		SKIP(return, "the daemon vouches for its records");
 	/* the record's own length, its key length, its value's length, its headers */
 	for (at = BATCH_HEADER; at < BATCH_HEADER + 10; at++) {
 		int flip;
@@ -240,7 +270,7 @@ TEST_F(size, damaged_framing_is_refused)
 			ASSERT_TRUE(batch_fill(&b, variant->length, 0));
 			b.data[at] ^= (uint8_t)flip;
 			batch_seal(b.data, b.size);
-			ret = partition_append(self->batch, b.data, b.size, NULL);
+			ret = APPEND(b.data, b.size);
 			/* attributes and time of a record are free, framing is not */
 			if (ret) {
 				EXPECT_TRUE(ret == -EINVAL || ret == -EBADMSG);
@@ -270,19 +300,23 @@ TEST_F(size, larger_than_max_message_bytes_is_emsgsize)
 	struct nl_partition part = { .topic = "t", .dir_fd = -1 };
 	struct batch b;
 	uint8_t fit[8192];
+	int i, ret;
 
 	ASSERT_TRUE(batch_fill(&b, variant->length + 1000, 'x'));
 	part.max_message_bytes = (uint32_t)b.size - 1 > 1024 ? (uint32_t)b.size - 1 : 1024;
 	ASSERT_EQ(0, nl_partition_set(&self->in.nl, &part));
-	EXPECT_REFUSED(EMSGSIZE, b.data, b.size);
+	REFUSED(EMSGSIZE, b.data, b.size);
 	/* at the limit it goes in */
 	part.max_message_bytes = (uint32_t)b.size;
 	ASSERT_EQ(0, nl_partition_set(&self->in.nl, &part));
-	EXPECT_EQ(0, partition_append(self->batch, b.data, b.size, NULL));
+	/* a change of configuration reaches the log in the background */
+	for (i = 0; (ret = APPEND(b.data, b.size)) == -EMSGSIZE && i < 500; i++)
+		usleep(10000);
+	EXPECT_EQ(0, ret);
 	/* a length that lies above the limit, with few bytes behind it */
 	memcpy(fit, b.data, BATCH_HEADER);
 	batch_put(fit, AT_LENGTH, 4, 0x7ffffff0);
-	EXPECT_NE(0, partition_append(self->batch, fit, sizeof(fit), NULL));
+	EXPECT_NE(0, APPEND(fit, sizeof(fit)));
 	batch_free(&b);
 }
 
@@ -292,18 +326,17 @@ TEST_F(size, wild_source_is_efault)
 	uint8_t *gap;
 
 	ASSERT_TRUE(batch_fill(&b, variant->length, 'w'));
-	EXPECT_EQ(-EFAULT, partition_append(self->batch, WILD, b.size, NULL));
-	EXPECT_EQ(-EFAULT, partition_append(self->batch, NULL, b.size, NULL));
-	EXPECT_EQ(-EFAULT, partition_append(self->batch, (void *)0xffff888000000000UL, b.size,
-					    NULL));
+	EXPECT_EQ(-EFAULT, APPEND(WILD, b.size));
+	EXPECT_EQ(-EFAULT, APPEND(NULL, b.size));
+	EXPECT_EQ(-EFAULT, APPEND((void *)0xffff888000000000UL, b.size));
 	/* a good header, then nothing */
 	gap = before_gap(BATCH_HEADER);
 	memcpy(gap, b.data, BATCH_HEADER);
-	EXPECT_REFUSED(EFAULT, gap, b.size);
+	REFUSED(EFAULT, gap, b.size);
 	/* everything but the last byte */
 	gap = before_gap(b.size - 1);
 	memcpy(gap, b.data, b.size - 1);
-	EXPECT_REFUSED(EFAULT, gap, b.size);
+	REFUSED(EFAULT, gap, b.size);
 	batch_free(&b);
 }
 
@@ -331,7 +364,7 @@ TEST_F(log, header_contradictions)
 
 TEST_F(log, appends_of_many_processes_are_all_there)
 {
-	const int writers = 4, each = 100;
+	const int writers = 4, each = 100 / slow();
 	int i, j, batches, status;
 	pid_t pids[4];
 

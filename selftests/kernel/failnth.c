@@ -207,6 +207,28 @@ TEST_F_TIMEOUT(failnth, large_batch, 120)
 	LOG_IS_GOOD(self->batch, "c");
 }
 
+TEST_F_TIMEOUT(failnth, pinned_batch, 120)
+{
+	int control = control_open(0);
+	struct plog_append args;
+	uint64_t incarnation;
+	struct batch b;
+	int64_t end = 0;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, control_register(control, 0, &incarnation));
+	ASSERT_TRUE(batch_fill(&b, 500000, 'p'));
+	EACH_FAILURE(({
+		args = (struct plog_append){
+			.flags = PLOG_APPEND_DAEMON, .incarnation = incarnation,
+			.leader_epoch = EPOCH,
+		};
+		-partition_append(self->batch, b.data, b.size, &args);
+	}), GREW_BY(self->batch, 1));
+	LOG_IS_GOOD(self->batch, "c");
+	close(control);
+}
+
 TEST_F_TIMEOUT(failnth, append_that_rolls, 200)
 {
 	struct nl_partition part = { .topic = "r", .segment_bytes = 2000 };

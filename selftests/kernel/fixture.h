@@ -105,6 +105,17 @@ static inline void only(int argc, char **argv)
 	}
 }
 
+/* A debug kernel gets more time. */
+static inline void stretch(void)
+{
+	struct __fixture_metadata *f;
+	struct __test_metadata *t;
+
+	for (f = __fixture_list; f; f = f->next)
+		for (t = f->tests; t; t = t->next)
+			t->timeout *= slow();
+}
+
 /* main(): PROGRAM [PART-OF-A-TEST'S-NAME]... */
 #define SELFTEST_MAIN						\
 	static void __attribute__((constructor))		\
@@ -116,6 +127,7 @@ static inline void only(int argc, char **argv)
 	int main(int argc, char **argv)				\
 	{							\
 		only(argc, argv);				\
+		stretch();					\
 		return test_harness_run(argc, argv);		\
 	}
 

@@ -262,7 +262,7 @@ TEST_F_TIMEOUT(log, truncations_under_load, 120)
 TEST_F(log, readers_see_every_record_in_order_while_segments_roll)
 {
 	struct nl_partition part = { .topic = "r", .segment_bytes = 8192 };
-	const int records = 3000;
+	const int records = 3000 / slow();
 	pid_t pids[3];
 	int i, j, status, fd;
 
@@ -586,7 +586,7 @@ TEST_F_TIMEOUT(log, namespaces_come_and_go, 120)
 	int round, i, status;
 	pid_t pids[4];
 
-	for (round = 0; round < 10; round++) {
+	for (round = 0; round < 8 / slow(); round++) {
 		for (i = 0; i < 4; i++) {
 			pids[i] = child();
 			if (!pids[i]) {
