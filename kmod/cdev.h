@@ -66,8 +66,8 @@ void plog_cdev_set_mode(struct plog_desc *desc, struct file *file, u32 mode);
 /* write.c */
 ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from);
 struct plog_append;
-/* PLOG_IOC_APPEND, with the argument copied and its flags known. */
-int plog_write_append(struct plog_desc *desc, struct plog_append *arg);
+/* PLOG_IOC_APPEND, with the argument copied and its flags known; @sync: O_DSYNC. */
+int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync);
 
 /* ioctl.c */
 long plog_ioctl(struct file *file, unsigned int cmd, unsigned long arg);

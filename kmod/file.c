@@ -161,6 +161,7 @@ struct file *plog_dir_lock_get(struct plog_dir *dir, int fd, const char **why)
 	struct file *filp = fget(fd);
 	struct dentry *dentry;
 	int err = -EINVAL;
+	bool named;
 
 	if (!filp) {
 		*why = "the lock file's descriptor is not an open file";
@@ -171,9 +172,11 @@ struct file *plog_dir_lock_get(struct plog_dir *dir, int fd, const char **why)
 		*why = "the lock file is not a regular file";
 		goto out_put;
 	}
-	/* A rename under our feet only makes the answer a refusal. */
-	if (READ_ONCE(dentry->d_parent) != dir->path.dentry || dentry->d_name.len != 5 ||
-	    memcmp(dentry->d_name.name, ".lock", 5)) {
+	spin_lock(&dentry->d_lock);
+	named = dentry->d_parent == dir->path.dentry && dentry->d_name.len == 5 &&
+		!memcmp(dentry->d_name.name, ".lock", 5);
+	spin_unlock(&dentry->d_lock);
+	if (!named) {
 		*why = "the lock file is not .lock in the data directory";
 		goto out_put;
 	}
@@ -194,6 +197,18 @@ void plog_dir_lock_put(struct file *lock)
 	__fput_sync(lock);
 }
 
+/*
+ * A worker's fput() is put off to another worker: then a file would still hold
+ * its mount when an instance says that it has stopped.
+ */
+static void put_file(struct file *filp)
+{
+	if (current->flags & PF_KTHREAD)
+		__fput_sync(filp);
+	else
+		fput(filp);
+}
+
 static struct file *open_dir(struct plog_dir *dir)
 {
 	return dentry_open(&dir->path, O_RDONLY | O_DIRECTORY | O_LARGEFILE, dir->cred);
@@ -207,7 +222,7 @@ int plog_dir_sync(struct plog_dir *dir)
 	if (IS_ERR(filp))
 		return PTR_ERR(filp);
 	err = vfs_fsync(filp, 0);
-	fput(filp);
+	put_file(filp);
 	return err;
 }
 
@@ -249,7 +264,7 @@ int plog_dir_iterate(struct plog_dir *dir,
 		err = iterate_dir(filp, &walk.ctx);
 	} while (!err && !walk.ret && walk.any);
 	revert_creds(old);
-	fput(filp);
+	put_file(filp);
 	return err < 0 ? err : walk.ret;
 }
 
@@ -312,7 +327,7 @@ struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 	return file;
 
 out_put:
-	fput(filp);
+	put_file(filp);
 out_free:
 	kfree(file);
 	return ERR_PTR(err);
@@ -320,7 +335,7 @@ out_free:
 
 void plog_file_close(struct plog_file *file)
 {
-	fput(file->filp);
+	put_file(file->filp);
 	mem_cgroup_put(file->memcg);
 	kfree(file);
 }

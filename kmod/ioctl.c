@@ -165,9 +165,7 @@ static long do_append(struct plog_desc *desc, struct file *file, void __user *to
 		return -EFAULT;
 	if (arg.flags & ~PLOG_APPEND_ALL || arg.pad || reserved_used(arg))
 		return -EINVAL;
-	if (file->f_flags & O_DSYNC)
-		arg.flags |= PLOG_APPEND_SYNC;
-	err = plog_write_append(desc, &arg);
+	err = plog_write_append(desc, &arg, file->f_flags & O_DSYNC);
 	if (err)
 		return err;
 	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;

@@ -186,7 +186,7 @@ static void stop_work(struct work_struct *work)
 	/* Only now may somebody else open the directory. */
 	plog_dir_lock_put(lock);
 	plog_dir_put(dir);
-	/* The files that workers closed: mounts must be free when people hear of it. */
+	/* What tasks left to be closed: mounts must be free when people hear of it. */
 	flush_delayed_fput();
 
 	mutex_lock(&inst->mutex);

@@ -7,12 +7,13 @@
  *	pipe (of splice) > plog_desc.lock > partition's append mutex >
  *	freeze protection (tried, see file.c) > inode > mmap
  *
- *	plog_instances_lock > plog_instance.mutex > claims_lock (file.c)
+ *	plog_instances_lock, or plog_desc.lock > plog_instance.mutex >
+ *	claims_lock (file.c)
  *
  * Nothing sleeps on a disk under plog_instance.mutex or plog_instances_lock;
  * plog_part.lock and plog_instance.daemon_lock are spinlocks at the end of
- * every chain.  A thread that holds plog_desc.lock takes no lock of the second
- * chain, and the other way round.
+ * every chain.  The append mutex and plog_instance.mutex are never held at
+ * once.
  */
 #ifndef _PLOG_NET_H
 #define _PLOG_NET_H

@@ -513,6 +513,10 @@ static int partition_set(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&inst->mutex);
 	plog_part_setup_get(part, &setup);
 	err = read_setup(tb, &setup, extack);
+	if (!err && !part->member) {
+		NL_SET_ERR_MSG(extack, "the partition has just been deleted");
+		err = -ENOENT;
+	}
 	if (!err)
 		plog_part_setup_set(part, &setup);
 	mutex_unlock(&inst->mutex);

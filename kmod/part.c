@@ -350,6 +350,8 @@ void plog_part_setup_set(struct plog_part *part, const struct plog_part_setup *s
 {
 	bool node;
 
+	lockdep_assert_held(&part->instance->mutex);
+
 	spin_lock(&part->lock);
 	node = !uid_eq(part->setup.uid, setup->uid) || !gid_eq(part->setup.gid, setup->gid) ||
 	       part->setup.mode != setup->mode || part->setup.node != setup->node;

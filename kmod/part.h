@@ -117,7 +117,8 @@ void plog_part_setup_get(struct plog_part *part, struct plog_part_setup *setup);
  * plog_part_setup_set() - change it
  *
  * Owner, mode and max.message.bytes count at once, the rest and the node
- * follow in the background.  @setup has been checked.
+ * follow in the background.  @setup has been checked, @part is a member, and
+ * the instance's mutex must be held.
  */
 void plog_part_setup_set(struct plog_part *part, const struct plog_part_setup *setup);
 

@@ -30,8 +30,15 @@
 #include "record.h"
 
 /*
- * Up to here a copy costs less than pinning: measured in the guest, see
- * Documentation/design.rst.
+ * Instructions of an append from the daemon, counted in a guest on 6.1 and ext4:
+ *
+ *	bytes	copied	pinned
+ *	 4096	 13400	 15300
+ *	16384	 42500	 42400
+ *	65536	161400	155500
+ *
+ * So between 16 and 64 KiB there is little to choose; but a copy is checked
+ * before the mutex is taken, and a refused one never reaches the file.
  */
 #define PLOG_COPY_MAX	(64 << 10)
 
@@ -290,13 +297,13 @@ ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 /* ---- PLOG_IOC_APPEND ---- */
 
-int plog_write_append(struct plog_desc *desc, struct plog_append *arg)
+int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync)
 {
 	bool daemon = arg->flags & PLOG_APPEND_DAEMON;
 	struct plog_part *part = plog_desc_part(desc);
 	struct plog_instance *inst = desc->instance;
 	struct plog_append_args args = {
-		.flags = arg->flags,
+		.flags = arg->flags | (sync ? PLOG_APPEND_SYNC : 0),
 		.leader_epoch = daemon ? arg->leader_epoch : -1,
 		.incarnation = arg->incarnation,
 		.current_incarnation = daemon ? &inst->incarnation : NULL,
