@@ -296,6 +296,28 @@ static void test_refused_trap(void **state)
 	unharmed_on_disk(end + 1);
 }
 
+/* A right CRC over records that are refused, and the cut fails. */
+static void test_refused_records(void **state)
+{
+	int64_t end;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	put(1, 20, 0);
+	end = view().log_end;
+	size = make_batch(env.buf, 3, 100, 1, 1);
+	env.buf[60]--;			/* one record more than the header says */
+	env.buf[26]--;
+	fix_crc(env.buf, size);
+	inject(SHIM_WRITE, ".none", 0, 0, 0, 0);
+	plan.cut_error = -EIO;
+	assert_int_equal(append_as(size, ITER, 0), -EBADMSG);
+	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
+	shim_file_fault = NULL;
+	unharmed_on_disk(end);
+}
+
 static void test_sync_fails(void **state)
 {
 	struct plog_extent ext = { 0 };
@@ -699,7 +721,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_bad_batches), T(test_bad_sizes), T(test_permissions), T(test_short_writes),
-		T(test_cut_fails), T(test_refused_trap), T(test_sync_fails), T(test_index_fails),
+		T(test_cut_fails), T(test_refused_trap),
+		T(test_refused_records), T(test_sync_fails), T(test_index_fails),
 		T(test_no_index_at_all), T(test_roll_fails), T(test_state_file_fails),
 		T(test_read_fails), T(test_file_size_limit), T(test_killed), T(test_allocations),
 		T(test_truncate_allocations), T(test_crash_anywhere),

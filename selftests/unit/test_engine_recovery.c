@@ -247,11 +247,24 @@ static void d_swap(const char *f, long size)
 	file_write(f, 0, raw, n);
 }
 
+/* Entries that name a batch behind the one they mean. */
+static void d_ahead(const char *f, long size)
+{
+	bool times = strstr(f, "time");
+	size_t n, step = times ? 12 : 8, field = times ? 8 : 4;
+	uint8_t raw[65536];
+
+	n = file_read(f, raw, sizeof(raw));
+	for (size_t i = 0; i + 4 * step <= n; i += step)
+		memcpy(raw + i + field, raw + i + 3 * step + field, 4);
+	file_write(f, 0, raw, n);
+}
+
 static const struct damage damages[] = {
 	{ "removed", d_remove }, { "empty", d_empty }, { "half", d_half }, { "odd", d_odd },
 	{ "padded", d_pad }, { "zeroed", d_zero }, { "zeros inside", d_zero_middle },
 	{ "ones at the end", d_ones }, { "noise", d_noise }, { "shifted", d_shift },
-	{ "swapped", d_swap },
+	{ "swapped", d_swap }, { "ahead", d_ahead },
 };
 
 /* Damage the index of a sealed segment and of the active one, after a clean and an unclean stop. */
