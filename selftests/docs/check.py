@@ -217,6 +217,16 @@ def check_defaults():
     return problems
 
 
+def check_reload():
+    """A * behind a key of plogd says that SIGHUP takes it."""
+    rows = re.findall(r'KEY\("([a-z.]+)", \w+, \w+,\s+[^)]*?(true|false),\s+(?:NULL|"[a-z.]+")\)',
+                      text('daemon/config.c'))
+    source = page('operations')
+    return [f'operations.rst: {key}: the * for SIGHUP is wrong, the code says {reload}'
+            for key, reload in some(rows, 'reload flags')
+            if (f'``{key}`` *' in source) != (reload == 'true')]
+
+
 def check_protocol():
     source = page('protocol')
     problems = []
@@ -278,6 +288,7 @@ def main():
         ('operations.rst describes every key of plogd', check_daemon_keys),
         ('operations.rst describes every topic key', check_topic_keys),
         ('operations.rst has the defaults of the code', check_defaults),
+        ('operations.rst says which keys SIGHUP takes', check_reload),
         ('protocol.rst lists what plogd offers', check_protocol),
         ('every make target is described', check_targets),
         ('README.md shows the tour that runs', check_tour),
