@@ -34,23 +34,25 @@ k2= color=red 1
 # each new record wakes the reader: all of them arrive long before max_wait ends
 : >"$work/out"
 kc -L -t tail >/dev/null
-timeout 60 kcat -b "$broker" -C -t tail -o beginning -q -u -X fetch.wait.max.ms=30000 \
+timeout 120 kcat -b "$broker" -C -t tail -o beginning -q -u -X fetch.wait.max.ms=30000 \
 	-c 5 >"$work/out" 2>/dev/null &
 reader=$!
 sleep 1
-began=$(date +%s%N)
+most=0
 for i in 1 2 3 4 5; do
 	echo "line $i" | kc -P -t tail
-	for ((n = 0; n < 100; n++)); do
+	began=$(date +%s%N)
+	for ((n = 0; n < 800; n++)); do
 		[ "$(wc -l <"$work/out")" -ge $i ] && break
 		sleep 0.05
 	done
+	took=$((($(date +%s%N) - began) / 1000000))
+	[ $took -gt $most ] && most=$took
 done
 wait $reader
 is "-C tails: every record arrives" "$(cat "$work/out")" "$(seq -f 'line %g' 5)"
-took=$((($(date +%s%N) - began) / 1000000))
-[ $took -lt 25000 ]
-ok "and wakes the reader ($took ms for five)" $?
+[ $most -lt 5000 ]
+ok "and wakes the reader, $most ms after its producer has ended at most" $?
 
 # -Q by time
 echo before | kc -P -t times
