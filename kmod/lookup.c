@@ -166,6 +166,12 @@ again:
 	if (ret || from >= limit || !look.seg)
 		goto out_put;
 	ret = use(p, &look);
+	if (ret && READ_ONCE(look.seg->retired)) {
+		/* it left the table meanwhile, and its files may be gone */
+		plog_look_put(&look);
+		from = offset;
+		goto again;
+	}
 	if (ret)
 		goto out_put;
 	ret = locate_in(p, &look, from, max_bytes, whole, limit, ext);
@@ -325,7 +331,8 @@ static int seek_time(struct plog_look *look, struct plog_cursor *cur, const stru
 	int ret;
 
 	ret = plog_timeindex_lookup(&seg->timeindex, w->timestamp, &timestamp, &relative);
-	if (ret < 0)
+	/* -EIO: it is shorter than it was, or cannot be read; the log can */
+	if (ret < 0 && ret != -EIO)
 		return ret;
 	if (ret > 0 && seg->base + relative > offset) {
 		ret = plog_segment_seek(seg, cur, seg->base + relative);
@@ -421,6 +428,8 @@ static int walk_segments(struct plog_partition *p, enum plog_end end, struct wan
 			if (cut_since(&look))
 				ret = -ESTALE;
 			plog_segment_unuse(look.seg);
+		} else if (READ_ONCE(look.seg->retired)) {
+			ret = -ESTALE;
 		}
 		last = look.active;
 		offset = look.next;

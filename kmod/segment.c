@@ -208,18 +208,6 @@ static int load(struct plog_segment *seg, struct plog_dir *dir)
 	return err;
 }
 
-int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir)
-{
-	int err = open_log(seg, dir, 0);
-
-	if (err)
-		return err;
-	open_index(seg, dir, "index", &seg->index.e.file);
-	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
-	atomic_inc(&seg->users);
-	return 0;
-}
-
 /* Take it off the list of the idle. Was it there? Then a reference is the caller's. */
 static bool unidle(struct plog_segment *seg)
 {
@@ -233,6 +221,26 @@ static bool unidle(struct plog_segment *seg)
 	}
 	spin_unlock(&idle_lock);
 	return was;
+}
+
+int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir)
+{
+	bool was_idle;
+	int err;
+
+	/* it may be idle: a look at its size has opened it before */
+	mutex_lock(&seg->flock);
+	was_idle = unidle(seg);
+	err = open_log(seg, dir, 0);
+	if (!err) {
+		open_index(seg, dir, "index", &seg->index.e.file);
+		open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
+		atomic_inc(&seg->users);
+	}
+	mutex_unlock(&seg->flock);
+	if (was_idle)
+		plog_segment_put(seg);
+	return err;
 }
 
 static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activate)
@@ -512,10 +520,13 @@ int plog_segment_scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next
 	if (!window)
 		return -ENOMEM;
 	if (rebuild) {
-		if (plog_index_reset(&seg->index))
-			plog_index_close(&seg->index);
-		if (plog_timeindex_reset(&seg->timeindex))
-			plog_timeindex_close(&seg->timeindex);
+		/*
+		 * Bad until it is done, which a signal can prevent.  Readers may be
+		 * searching: an index that cannot be cut is written over, not closed.
+		 */
+		WRITE_ONCE(seg->index_bad, true);
+		plog_index_reset(&seg->index);
+		plog_timeindex_reset(&seg->timeindex);
 		seg->index_from = 0;
 	}
 	if (!pos) {
@@ -596,14 +607,17 @@ static int learn_all_times(struct plog_segment *seg)
 
 int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
 {
-	bool damaged;
-	int err;
+	int err = 0;
 
 	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 	if (seg->times_known)
 		return 0;
-	damaged = seg->timeindex.e.file && plog_timeindex_load(&seg->timeindex);
-	err = damaged ? rebuild(seg) : learn_all_times(seg);
+	if (seg->timeindex.e.file)
+		err = plog_timeindex_load(&seg->timeindex);
+	/* a reader that is killed says nothing against the index */
+	if (err && err != -EBADMSG)
+		return err;
+	err = err ? rebuild(seg) : learn_all_times(seg);
 	if (!err)
 		WRITE_ONCE(seg->times_known, true);
 	return err;

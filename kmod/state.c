@@ -132,8 +132,9 @@ int plog_state_write(struct plog_dir *dir, struct plog_saved *saved, bool sync)
 	pos = saved->sequence & 1 ? PLOG_STATE_SLOT2 : 0;
 	encode(saved, raw);
 	err = plog_file_write(file, raw, PLOG_STATE_SLOT_SIZE, pos);
+	/* both slots: the other may have been written without */
 	if (!err && sync)
-		err = plog_file_sync(file, pos, pos + PLOG_STATE_SLOT_SIZE - 1);
+		err = plog_file_sync(file, 0, PLOG_STATE_SLOT2 + PLOG_STATE_SLOT_SIZE - 1);
 	plog_file_close(file);
 out_free:
 	kfree(raw);

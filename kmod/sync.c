@@ -100,11 +100,16 @@ int plog_partition_sync(struct plog_partition *p)
 static void release_sealed(struct plog_partition *p)
 {
 	struct plog_table *table;
+	s64 point;
 	u32 i;
 
 	mutex_lock(&p->lock);
+	spin_lock(&p->point_lock);
+	point = p->recovery_point;
+	spin_unlock(&p->point_lock);
 	table = plog_table(p);
-	for (i = 0; table && i + 1 < table->count; i++) {
+	/* not those of a roll since then: their file may yet have an error to tell */
+	for (i = 0; table && i + 1 < table->count && table->seg[i + 1]->base <= point; i++) {
 		if (table->seg[i]->held && !table->seg[i]->active) {
 			table->seg[i]->held = false;
 			plog_segment_unuse(table->seg[i]);

@@ -19,8 +19,11 @@
 /* Take the mutex for a command of that epoch. Return: 0 with the mutex, or an error. */
 static int begin(struct plog_partition *p, const struct plog_fence *f)
 {
-	int err;
+	int err = plog_check_state(p);
 
+	/* opening holds the mutex as long as a recovery takes */
+	if (err)
+		return err;
 	if (mutex_lock_killable(&p->lock))
 		return -EINTR;
 	err = plog_check_state(p);
@@ -45,6 +48,9 @@ int plog_partition_set_epoch(struct plog_partition *p, s32 epoch)
 		plog_publish_end(p);
 	}
 	mutex_unlock(&p->lock);
+	/* a writer that waits for the high watermark of an epoch that is over */
+	if (!err)
+		plog_wake(p);
 	return err;
 }
 
