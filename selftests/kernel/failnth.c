@@ -71,13 +71,14 @@ static bool fired(void)
 #define MAX_NTH 400
 
 /*
- * Run @call with its n-th allocation failing, for n = 1, 2, ... until it gets
- * through without one failing; then @after, with the errno in "err".
+ * Run @call with its n-th allocation failing, for n = 1, 2, ... (in growing
+ * steps: page after page of a large batch is the same) until it gets through
+ * without one failing; then @after, with the errno in "err".
  */
 #define EACH_FAILURE(call, after)						\
 	do {									\
 		int n_, failures_ = 0;						\
-		for (n_ = 1; n_ < MAX_NTH; n_++) {				\
+		for (n_ = 1; n_ < MAX_NTH; n_ += 1 + n_ / 24) {			\
 			int err;						\
 			bool fired_;						\
 			arm(n_);						\
@@ -164,7 +165,7 @@ TEST_F_TIMEOUT(failnth, record_write, 120)
 
 TEST_F_TIMEOUT(failnth, large_record_write, 120)
 {
-	static char big[300000];
+	static char big[100000];
 	int64_t end = 0;
 
 	NEED_INJECTION();
@@ -201,7 +202,7 @@ TEST_F_TIMEOUT(failnth, large_batch, 120)
 	int64_t end = 0;
 
 	NEED_INJECTION();
-	ASSERT_TRUE(batch_fill(&b, 500000, 'l'));
+	ASSERT_TRUE(batch_fill(&b, 100000, 'l'));
 	EACH_FAILURE(-partition_append(self->batch, b.data, b.size, NULL),
 		     GREW_BY(self->batch, 1));
 	LOG_IS_GOOD(self->batch, "c");
@@ -217,7 +218,7 @@ TEST_F_TIMEOUT(failnth, pinned_batch, 120)
 
 	NEED_INJECTION();
 	ASSERT_EQ(0, control_register(control, 0, &incarnation));
-	ASSERT_TRUE(batch_fill(&b, 500000, 'p'));
+	ASSERT_TRUE(batch_fill(&b, 100000, 'p'));
 	EACH_FAILURE(({
 		args = (struct plog_append){
 			.flags = PLOG_APPEND_DAEMON, .incarnation = incarnation,

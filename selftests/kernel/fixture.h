@@ -159,4 +159,24 @@ static inline short polled(int fd, short events, int timeout_ms)
 	return poll(&pfd, 1, timeout_ms) > 0 ? pfd.revents : 0;
 }
 
+/* @call fails with @error and says why in its extended ack. */
+#define EXPECT_REFUSED(error, call)						\
+	do {									\
+		EXPECT_EQ(-(error), call);					\
+		EXPECT_STRNE("", self->in.nl.error_text) {			\
+			TH_LOG("a refusal without a text");			\
+		}								\
+	} while (0)
+
+/* The same where any error will do; then what to say of a call that worked. */
+#define EXPECT_REFUSED_SOMEHOW(call, ...)					\
+	do {									\
+		EXPECT_GT(0, call) {						\
+			TH_LOG("" __VA_ARGS__);					\
+		}								\
+		EXPECT_STRNE("", self->in.nl.error_text) {			\
+			TH_LOG("a refusal without a text " __VA_ARGS__);	\
+		}								\
+	} while (0)
+
 #endif
