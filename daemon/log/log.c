@@ -38,6 +38,7 @@ int log_open(struct log_engine *engine, const char *topic, uint32_t index, int d
 	snprintf(log->topic, sizeof(log->topic), "%s", topic);
 	snprintf(log->name, sizeof(log->name), "%s-%u", log->topic, index);
 	atomic_init(&log->refs, 1);
+	atomic_init(&log->epoch, -1);
 	pthread_mutex_init(&log->lock, NULL);
 	ret = engine->ops->begin(log, dirfd, config, err);
 	if (ret) {
@@ -92,9 +93,14 @@ void log_put(struct log *log)
 
 int log_state(struct log *log, struct log_state *state)
 {
+	int ret;
+
 	if (atomic_load(&log->deleted))
 		return -ENODEV;
-	return log->engine->ops->state(log, state);
+	ret = log->engine->ops->state(log, state);
+	if (!ret)
+		atomic_store_explicit(&log->epoch, state->leader_epoch, memory_order_relaxed);
+	return ret;
 }
 
 unsigned int log_owner(const struct log *log, unsigned int nloops)
@@ -135,14 +141,34 @@ int16_t log_error(int error)
 	}
 }
 
-int16_t log_append(struct log *log, const uint8_t *batch, uint32_t size, struct log_append *a)
+/* In the epoch seen last; if that is over the log tells, and is asked for the new one. */
+static int append_in_epoch(struct log *log, uint8_t *batch, uint32_t size,
+			   struct log_append *a)
+{
+	int32_t epoch = atomic_load_explicit(&log->epoch, memory_order_relaxed);
+	struct log_state state;
+	int ret = -ESTALE;
+
+	if (epoch >= 0)
+		ret = log->engine->ops->append(log, batch, size, epoch, a);
+	if (ret != -ESTALE)
+		return ret;
+	ret = log_state(log, &state);
+	if (ret)
+		return ret;
+	if (state.leader_epoch == epoch)
+		return -ESTALE;
+	return log->engine->ops->append(log, batch, size, state.leader_epoch, a);
+}
+
+int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_append *a)
 {
 	int16_t error;
 	int ret;
 
 	if (atomic_load(&log->deleted))
 		return KERR_UNKNOWN_TOPIC_OR_PARTITION;
-	ret = log->engine->ops->append(log, batch, size, a);
+	ret = append_in_epoch(log, batch, size, a);
 	if (!ret) {
 		if (atomic_load_explicit(&log->broken_said, memory_order_relaxed) &&
 		    atomic_exchange(&log->broken_said, false))
@@ -229,8 +255,8 @@ void log_cursor_put(struct log_cursor *c)
 	bool kept = false;
 
 	engine->ops->cursor_unpin(c);
-	if (!atomic_load(&log->deleted) &&
-	    atomic_fetch_add(&engine->idle_cursors, 1) < CURSORS_IDLE_MAX) {
+	if (atomic_fetch_add(&engine->idle_cursors, 1) < CURSORS_IDLE_MAX &&
+	    !atomic_load(&log->deleted)) {
 		pthread_mutex_lock(&log->lock);
 		if (log->ncursors < CURSORS_PER_LOG) {
 			c->next = log->cursors;
@@ -239,13 +265,11 @@ void log_cursor_put(struct log_cursor *c)
 			kept = true;
 		}
 		pthread_mutex_unlock(&log->lock);
-		if (!kept)
-			atomic_fetch_sub(&engine->idle_cursors, 1);
-	} else if (!atomic_load(&log->deleted)) {
-		atomic_fetch_sub(&engine->idle_cursors, 1);
 	}
-	if (!kept)
+	if (!kept) {
+		atomic_fetch_sub(&engine->idle_cursors, 1);
 		engine->ops->cursor_free(c);
+	}
 	log_put(log);
 }
 

@@ -56,7 +56,6 @@ enum log_end {
 };
 
 struct log_append {
-	int32_t leader_epoch;		/* in: that the append was decided in */
 	int64_t base_offset;		/* out */
 	int64_t last_offset;		/* out */
 	int64_t log_append_time;	/* out; -1 where the topic has CreateTime */
@@ -95,7 +94,9 @@ struct log_ops {
 	void (*free)(struct log *log);
 
 	int (*state)(struct log *log, struct log_state *state);
-	int (*append)(struct log *log, const uint8_t *batch, uint32_t size, struct log_append *a);
+	/* -ESTALE: of another epoch, or of another daemon's time */
+	int (*append)(struct log *log, uint8_t *batch, uint32_t size, int32_t leader_epoch,
+		      struct log_append *a);
 	int (*sync)(struct log *log);
 	int (*lookup)(struct log *log, int64_t timestamp, bool max, enum log_end end,
 		      struct log_hit *hit);
@@ -132,6 +133,7 @@ struct log {
 	atomic_bool deleted;		/* out of service for good */
 	atomic_bool broken_said;	/* one line about an I/O error is enough */
 	void *impl;			/* the engine's */
+	atomic_int epoch;		/* leader epoch as seen last; -1: not yet */
 
 	pthread_mutex_t lock;		/* of what follows */
 	struct log_cursor *cursors;	/* not in use */
@@ -173,10 +175,11 @@ int log_state(struct log *log, struct log_state *state);
 unsigned int log_owner(const struct log *log, unsigned int nloops);
 
 /*
- * Append one batch whose records were checked. On the owner's loop. 0 or a Kafka error; on an
+ * Append one batch whose records were checked, in the epoch that is known. The
+ * header may be changed in place. On the owner's loop. 0 or a Kafka error; on an
  * error nothing was appended. A broken disk is told in one line.
  */
-int16_t log_append(struct log *log, const uint8_t *batch, uint32_t size, struct log_append *a);
+int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_append *a);
 
 /* First record at or after @timestamp, or the one with the largest. May read the disk. 0, errno. */
 int log_lookup(struct log *log, int64_t timestamp, bool max, enum log_end end,

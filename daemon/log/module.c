@@ -159,14 +159,15 @@ static int state(struct log *log, struct log_state *out)
 	return 0;
 }
 
-static int append(struct log *log, const uint8_t *batch, uint32_t size, struct log_append *a)
+static int append(struct log *log, uint8_t *batch, uint32_t size, int32_t leader_epoch,
+		  struct log_append *a)
 {
 	struct plog_append arg = {
 		.flags = PLOG_APPEND_DAEMON,
 		.length = size,
 		.data = (uintptr_t)batch,
 		.incarnation = engine_of(log)->incarnation,
-		.leader_epoch = a->leader_epoch,
+		.leader_epoch = leader_epoch,
 	};
 
 	if (ioctl(ml_of(log)->fd, PLOG_IOC_APPEND, &arg))

@@ -311,20 +311,19 @@ static int state(struct log *log, struct log_state *out)
 	return 0;
 }
 
-static int append(struct log *log, const uint8_t *batch, uint32_t size, struct log_append *a)
+static int append(struct log *log, uint8_t *batch, uint32_t size, int32_t leader_epoch,
+		  struct log_append *a)
 {
-	struct kvec vec = { .iov_base = (void *)batch, .iov_len = size };
-	struct iov_iter from;
 	struct plog_append_args args = {
 		.flags = PLOG_APPEND_DAEMON,
-		.leader_epoch = a->leader_epoch,
-		.from = &from,
+		.leader_epoch = leader_epoch,
+		.raw = batch,
+		.size = size,
 		/* records_check_run() has seen the CRC of these very bytes */
 		.checked = true,
 	};
 	int ret;
 
-	iov_iter_kvec(&from, ITER_SOURCE, &vec, 1, size);
 	ret = plog_partition_append(pl_of(log)->partition, &args);
 	a->base_offset = args.base_offset;
 	a->last_offset = args.last_offset;
