@@ -86,6 +86,7 @@ static int release(struct inode *inode, struct file *file)
 		plog_part_put(desc->part);
 	}
 	plog_instance_put(desc->instance);
+	kvfree(desc->spare);
 	kfree(desc);
 	return 0;
 }

@@ -22,6 +22,7 @@ struct plog_instance;
  * @mode: PLOG_MODE_*
  * @reader: record mode
  * @extent: batch mode: the cursor; its position is the file's
+ * @spare: a buffer of write.c's for the next append, or NULL; by xchg()
  * @want, @want_end: offset and end that an empty LOCATE asked for, for poll
  *
  * The position of the file (f_pos) is the next record's Kafka offset in record
@@ -36,6 +37,7 @@ struct plog_desc {
 	u32 mode;
 	struct plog_reader reader;
 	struct plog_extent extent;
+	void *spare;
 	s64 want;
 	enum plog_end want_end;
 };

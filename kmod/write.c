@@ -34,22 +34,30 @@
  *
  *	bytes	copied	pinned
  *	 4096	 13400	 15300
- *	16384	 42500	 42400
- *	65536	161400	155500
+ *	16384	 39300	 42400
+ *	65536	150800	155500
  *
- * So between 16 and 64 KiB there is little to choose; but a copy is checked
- * before the mutex is taken, and a refused one never reaches the file.
+ * Up to here a copy costs no more than pinning, is checked before the mutex is
+ * taken, and never reaches the file if it is refused.
  */
 #define PLOG_COPY_MAX	(64 << 10)
+
+/*
+ * Above this a buffer comes from the page allocator, which costs 3000 of these:
+ * so a descriptor keeps one of PLOG_COPY_MAX for its next append.
+ */
+#define PLOG_SLAB_MAX	(8 << 10)
 
 /*
  * struct plog_bytes - a caller's batch where the engine can take it
  * @buf: a copy, or
  * @pages, @vec, @count: pinned pages
  * @iter: over either
+ * @keep: @buf is one of PLOG_COPY_MAX
  */
 struct plog_bytes {
 	u8 *buf;
+	bool keep;
 	struct page **pages;
 	struct bio_vec *vec;
 	unsigned int count;
@@ -57,7 +65,17 @@ struct plog_bytes {
 	struct kvec kvec;
 };
 
-static void bytes_release(struct plog_bytes *bytes)
+static int bytes_alloc(struct plog_bytes *bytes, struct plog_desc *desc, size_t size)
+{
+	bytes->keep = size > PLOG_SLAB_MAX && size <= PLOG_COPY_MAX;
+	if (bytes->keep)
+		bytes->buf = xchg(&desc->spare, NULL);
+	if (!bytes->buf)
+		bytes->buf = kvmalloc(bytes->keep ? PLOG_COPY_MAX : size, GFP_KERNEL_ACCOUNT);
+	return bytes->buf ? 0 : -ENOMEM;
+}
+
+static void bytes_release(struct plog_bytes *bytes, struct plog_desc *desc)
 {
 	unsigned int i;
 
@@ -65,6 +83,8 @@ static void bytes_release(struct plog_bytes *bytes)
 		plog_compat_unpin_page(bytes->vec[i].bv_page);
 	kvfree(bytes->pages);
 	kvfree(bytes->vec);
+	if (bytes->keep)
+		bytes->buf = xchg(&desc->spare, bytes->buf);
 	kvfree(bytes->buf);
 }
 
@@ -75,13 +95,14 @@ static void bytes_kvec(struct plog_bytes *bytes, size_t size)
 	iov_iter_kvec(&bytes->iter, ITER_SOURCE, &bytes->kvec, 1, size);
 }
 
-static int bytes_copy(struct plog_bytes *bytes, struct iov_iter *from)
+static int bytes_copy(struct plog_bytes *bytes, struct plog_desc *desc, struct iov_iter *from)
 {
 	size_t size = iov_iter_count(from);
+	int err;
 
-	bytes->buf = kvmalloc(size, GFP_KERNEL_ACCOUNT);
-	if (!bytes->buf)
-		return -ENOMEM;
+	err = bytes_alloc(bytes, desc, size);
+	if (err)
+		return err;
 	if (!copy_from_iter_full(bytes->buf, size, from))
 		return -EFAULT;
 	bytes_kvec(bytes, size);
@@ -133,7 +154,7 @@ static int bytes_pin(struct plog_bytes *bytes, struct iov_iter *from)
  * inside; with PLOG_APPEND_REPLICA it may be several batches, which go to the
  * engine as they are.  A copy is checked there before the mutex is taken.
  */
-static int bytes_take(struct plog_bytes *bytes, struct iov_iter *from,
+static int bytes_take(struct plog_bytes *bytes, struct plog_desc *desc, struct iov_iter *from,
 		      struct plog_append_args *args)
 {
 	size_t size = iov_iter_count(from);
@@ -142,7 +163,7 @@ static int bytes_take(struct plog_bytes *bytes, struct iov_iter *from,
 	args->from = &bytes->iter;
 	if (args->flags & PLOG_APPEND_DAEMON && size > PLOG_COPY_MAX)
 		return bytes_pin(bytes, from);
-	err = bytes_copy(bytes, from);
+	err = bytes_copy(bytes, desc, from);
 	if (!err && !(args->flags & PLOG_APPEND_REPLICA)) {
 		args->raw = bytes->buf;
 		args->size = size;
@@ -220,14 +241,15 @@ static int measure_records(const struct iov_iter *from, u32 max, u32 *total)
 	return 0;
 }
 
-static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 total,
-			 struct plog_append_args *args)
+static int build_records(struct plog_bytes *bytes, struct plog_desc *desc,
+			 struct iov_iter *from, u32 total, struct plog_append_args *args)
 {
 	struct plog_builder builder;
+	int err;
 
-	bytes->buf = kvmalloc(total, GFP_KERNEL_ACCOUNT);
-	if (!bytes->buf)
-		return -ENOMEM;
+	err = bytes_alloc(bytes, desc, total);
+	if (err)
+		return err;
 	plog_builder_init(&builder, bytes->buf, total,
 			  ktime_to_ms(ktime_get_real()));
 	while (iov_iter_count(from)) {
@@ -246,8 +268,8 @@ static int build_records(struct plog_bytes *bytes, struct iov_iter *from, u32 to
 	return 0;
 }
 
-static int take_records(struct plog_bytes *bytes, struct iov_iter *from, u32 max,
-			struct plog_append_args *args)
+static int take_records(struct plog_bytes *bytes, struct plog_desc *desc, struct iov_iter *from,
+			u32 max, struct plog_append_args *args)
 {
 	u32 total;
 	int err;
@@ -258,7 +280,7 @@ static int take_records(struct plog_bytes *bytes, struct iov_iter *from, u32 max
 	err = measure_records(from, max, &total);
 	if (err)
 		return err;
-	return build_records(bytes, from, total, args);
+	return build_records(bytes, desc, from, total, args);
 }
 
 /* ---- write(2), writev(2), splice(2) ---- */
@@ -285,13 +307,13 @@ ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from)
 			return -EINVAL;
 		if (count > setup.config.max_message_bytes)
 			return -EMSGSIZE;
-		err = bytes_take(&bytes, from, &args);
+		err = bytes_take(&bytes, desc, from, &args);
 	} else {
-		err = take_records(&bytes, from, setup.config.max_message_bytes, &args);
+		err = take_records(&bytes, desc, from, setup.config.max_message_bytes, &args);
 	}
 	if (!err)
 		err = append(desc, part, &args);
-	bytes_release(&bytes);
+	bytes_release(&bytes, desc);
 	return err ? err : count;
 }
 
@@ -333,7 +355,7 @@ int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync
 	if (!access_ok(iov.iov_base, iov.iov_len))
 		return -EFAULT;
 	iov_iter_init(&from, ITER_SOURCE, &iov, 1, iov.iov_len);
-	err = bytes_take(&bytes, &from, &args);
+	err = bytes_take(&bytes, desc, &from, &args);
 	if (err)
 		goto out;
 
@@ -354,6 +376,6 @@ int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync
 	arg->log_append_time = args.log_append_time;
 	arg->log_start = args.log_start;
 out:
-	bytes_release(&bytes);
+	bytes_release(&bytes, desc);
 	return err;
 }
