@@ -24,7 +24,7 @@
 /*
  * struct pending - an append on its way
  * @raw: the first batch's header, copied once, as it will be written
- * @b: the same as it came, and @sum its CRC register
+ * @b: the same as it came, and, if @must_check, @sum its CRC register
  * @size: bytes of all batches
  * @first, @last: offsets, of replica batches from the start
  *
@@ -127,9 +127,10 @@ static int prepare(struct pending *a, struct plog_append_args *args)
 	err = plog_batch_decode(a->raw, &a->b);
 	if (err)
 		return err;
-	a->sum = header_register(a->raw);
 	a->keyless = args->keyless;
 	a->must_check = !args->checked;
+	if (a->must_check && !args->raw)
+		a->sum = header_register(a->raw);
 	a->must_iterate = !args->checked && !daemon;
 	if (args->flags & PLOG_APPEND_REPLICA)
 		return prepare_replica(a, all);
@@ -193,6 +194,7 @@ static int admit(struct plog_partition *p, struct pending *a, struct plog_append
 static void stamp(struct plog_partition *p, struct pending *a, s64 now)
 {
 	struct plog_batch b = a->b;
+	u32 before;
 
 	b.base_offset = a->first;
 	b.leader_epoch = p->pub.leader_epoch;
@@ -206,8 +208,9 @@ static void stamp(struct plog_partition *p, struct pending *a, s64 now)
 	}
 	a->max_timestamp = b.max_timestamp;
 	if (b.attributes != a->b.attributes || b.max_timestamp != a->b.max_timestamp) {
+		before = a->must_check ? a->sum : header_register(a->raw);
 		plog_batch_encode(&b, a->raw);
-		b.crc ^= plog_batch_crc_shift(a->sum ^ header_register(a->raw),
+		b.crc ^= plog_batch_crc_shift(before ^ header_register(a->raw),
 					      b.size - PLOG_BATCH_HEADER);
 	}
 	plog_batch_encode(&b, a->raw);

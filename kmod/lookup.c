@@ -379,7 +379,8 @@ static int segment_max(struct plog_partition *p, struct plog_look *look, s64 *ma
 	struct plog_segment *seg = look->seg;
 	int err = 0;
 
-	mutex_lock(&seg->flock);
+	if (mutex_lock_killable(&seg->flock))
+		return -EINTR;
 	/*
 	 * While it is active its writer keeps them, and learns them anew under
 	 * this lock; before the first append nobody does.
@@ -389,6 +390,15 @@ static int segment_max(struct plog_partition *p, struct plog_look *look, s64 *ma
 	*max = READ_ONCE(seg->max_timestamp);
 	mutex_unlock(&seg->flock);
 	return err;
+}
+
+/* Is it known without a look into the files that nothing in the segment fits? */
+static bool is_older(const struct plog_look *look, const struct wanted *w, bool best)
+{
+	const struct plog_segment *seg = look->seg;
+
+	return !best && !look->active && smp_load_acquire(&seg->times_known) &&
+	       READ_ONCE(seg->max_timestamp) < w->timestamp && !cut_since(look);
 }
 
 /*
@@ -416,8 +426,10 @@ static int walk_segments(struct plog_partition *p, enum plog_end end, struct wan
 			plog_look_put(&look);
 			return 0;
 		}
-		ret = use(p, &look);
-		if (!ret) {
+		ret = 0;
+		if (is_older(&look, w, best)) {
+			/* no file of it is opened for that */
+		} else if (!(ret = use(p, &look))) {
 			ret = segment_max(p, &look, &max);
 			if (!ret && best && max > top) {
 				top = max;

@@ -258,7 +258,8 @@ void plog_partition_put(struct plog_partition *p)
 {
 	if (!refcount_dec_and_test(&p->refs))
 		return;
-	/* each work item holds a reference: none is queued */
+	/* each work item holds a reference: none is queued; and nobody is to be told */
+	p->ops = NULL;
 	do_close(p, false);
 	plog_dir_put(p->dir);
 	mutex_destroy(&p->sync_lock);

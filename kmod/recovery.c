@@ -259,7 +259,7 @@ static int scan_segment(struct plog_partition *p, struct plog_table *table, u32 
 		goto out;
 	if (*next < seg->base)
 		*next = seg->base;
-	err = plog_segment_scan(seg, size, 0, next, true, true, &valid);
+	err = plog_segment_scan(seg, size, next, true, &valid);
 	if (err)
 		goto out;
 	atomic64_add(size, &p->count.recovered_bytes);

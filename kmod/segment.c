@@ -163,7 +163,7 @@ static int rebuild(struct plog_segment *seg)
 	s64 next = seg->base;
 	u64 end = READ_ONCE(seg->end), valid;
 
-	return plog_segment_scan(seg, end, 0, &next, false, true, &valid);
+	return plog_segment_scan(seg, end, &next, false, &valid);
 }
 
 static int load_index(struct plog_segment *seg, struct plog_dir *dir)
@@ -248,7 +248,9 @@ static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activat
 	bool was_idle;
 	int err;
 
-	mutex_lock(&seg->flock);
+	/* a damaged index may be built anew in there, which takes its time */
+	if (mutex_lock_killable(&seg->flock))
+		return -EINTR;
 	was_idle = unidle(seg);
 	err = load(seg, dir);
 	if (!err && activate)
@@ -404,7 +406,8 @@ int plog_segment_repair(struct plog_segment *seg, struct plog_dir *dir)
 
 	if (!READ_ONCE(seg->index_bad) || READ_ONCE(seg->active))
 		return 0;
-	mutex_lock(&seg->flock);
+	if (mutex_lock_killable(&seg->flock))
+		return -EINTR;
 	if (seg->index_bad && !seg->active) {
 		open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
 		err = rebuild(seg);
@@ -438,22 +441,35 @@ int plog_segment_seek(struct plog_segment *seg, struct plog_cursor *cur, s64 off
 
 /* ---- scanning ---- */
 
-static void learn_times(struct plog_segment *seg, const struct plog_batch *b, u64 pos)
+/* What a walk learns; published at its end, since look-ups go on meanwhile. */
+struct times {
+	s64 first;
+	s64 max;
+	s64 max_offset;
+};
+
+static void learn(struct times *t, const struct plog_batch *b, u64 pos)
 {
 	if (!pos)
-		seg->first_timestamp = b->max_timestamp;
-	seg->max_epoch = max_t(s32, seg->max_epoch, b->leader_epoch);
-	if (b->max_timestamp > seg->max_timestamp) {
-		seg->max_timestamp = b->max_timestamp;
-		seg->max_timestamp_offset = plog_batch_last_offset(b);
+		t->first = b->max_timestamp;
+	if (b->max_timestamp > t->max) {
+		t->max = b->max_timestamp;
+		t->max_offset = plog_batch_last_offset(b);
 	}
 }
 
-static void add_entries(struct plog_segment *seg, s64 last_offset, u64 pos)
+static void publish_times(struct plog_segment *seg, const struct times *t)
+{
+	seg->first_timestamp = t->first;
+	seg->max_timestamp_offset = t->max_offset;
+	WRITE_ONCE(seg->max_timestamp, t->max);
+	smp_store_release(&seg->times_known, true);
+}
+
+static void add_entries(struct plog_segment *seg, s64 last_offset, u64 pos, s64 max, s64 max_offset)
 {
 	plog_index_append(&seg->index, last_offset - seg->base, pos);
-	plog_timeindex_append(&seg->timeindex, seg->max_timestamp,
-			      seg->max_timestamp_offset - seg->base);
+	plog_timeindex_append(&seg->timeindex, max, max_offset - seg->base);
 }
 
 void plog_segment_note(struct plog_segment *seg, s64 last_offset, s64 max_timestamp, u64 pos)
@@ -465,7 +481,7 @@ void plog_segment_note(struct plog_segment *seg, s64 last_offset, s64 max_timest
 		seg->max_timestamp_offset = last_offset;
 	}
 	if (pos - seg->index_from > seg->index_interval) {
-		add_entries(seg, last_offset, pos);
+		add_entries(seg, last_offset, pos, seg->max_timestamp, seg->max_timestamp_offset);
 		seg->index_from = pos;
 	}
 	if (READ_ONCE(seg->index_bad)) {
@@ -509,8 +525,8 @@ static int check_batch(struct plog_segment *seg, struct plog_cursor *cur, s64 ne
 	return ~sum == b->crc ? 0 : -EBADMSG;
 }
 
-int plog_segment_scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next, bool crc,
-		      bool rebuild, u64 *valid)
+static int scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next, bool crc, bool rebuild,
+		struct times *t, u64 *valid)
 {
 	struct plog_cursor cur;
 	u8 *window;
@@ -529,34 +545,42 @@ int plog_segment_scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next
 		plog_timeindex_reset(&seg->timeindex);
 		seg->index_from = 0;
 	}
-	if (!pos) {
-		seg->first_timestamp = -1;
-		seg->max_timestamp = -1;
-		seg->max_timestamp_offset = seg->base;
-	}
 	plog_cursor_init(&cur, seg, file_end, 0, window);
 	for (ret = plog_cursor_at(&cur, pos); ret > 0; ret = plog_cursor_next(&cur)) {
 		ret = check_batch(seg, &cur, *next, crc);
 		if (ret)
 			break;
-		learn_times(seg, &cur.batch, cur.pos);
+		learn(t, &cur.batch, cur.pos);
+		seg->max_epoch = max_t(s32, seg->max_epoch, cur.batch.leader_epoch);
 		if (rebuild && cur.pos - seg->index_from > seg->index_interval) {
-			add_entries(seg, plog_batch_last_offset(&cur.batch), cur.pos);
+			add_entries(seg, plog_batch_last_offset(&cur.batch), cur.pos, t->max,
+				    t->max_offset);
 			seg->index_from = cur.pos;
 		}
 		*next = plog_batch_last_offset(&cur.batch) + 1;
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
 		cond_resched();
 	}
 	kfree(window);
 	*valid = cur.pos;
 	if (ret < 0 && ret != -EBADMSG)
 		return ret;
-	seg->times_known = true;
+	publish_times(seg, t);
 	if (rebuild) {
 		plog_segment_seal(seg);
 		WRITE_ONCE(seg->index_bad, false);
 	}
 	return 0;
+}
+
+int plog_segment_scan(struct plog_segment *seg, u64 file_end, s64 *next, bool crc, u64 *valid)
+{
+	struct times t = { -1, -1, seg->base };
+
+	return scan(seg, file_end, 0, next, crc, true, &t, valid);
 }
 
 /*
@@ -567,21 +591,19 @@ static int learn_all_times(struct plog_segment *seg)
 {
 	u64 end = READ_ONCE(seg->end), from = 0, valid;
 	struct plog_timeindex *idx = &seg->timeindex;
+	struct times t = { -1, -1, seg->base };
 	struct plog_cursor cur;
 	s64 next = seg->base;
 	u8 *window;
 	int ret;
 
-	seg->first_timestamp = -1;
-	seg->max_timestamp = -1;
-	seg->max_timestamp_offset = seg->base;
 	window = kmalloc(PLOG_RECORD_WINDOW, GFP_KERNEL);
 	if (!window)
 		return -ENOMEM;
 	plog_cursor_init(&cur, seg, end, READ_ONCE(seg->cut_gen), window);
 	ret = plog_cursor_at(&cur, 0);
 	if (ret > 0) {
-		learn_times(seg, &cur.batch, 0);
+		learn(&t, &cur.batch, 0);
 		if (idx->e.count) {
 			ret = plog_segment_seek(seg, &cur, seg->base + idx->last_offset);
 			if (ret > 0 && (cur.batch.max_timestamp != idx->last_timestamp ||
@@ -600,9 +622,9 @@ static int learn_all_times(struct plog_segment *seg)
 				    (long long)seg->base);
 		return rebuild(seg);
 	}
-	if (ret <= 0)
+	if (ret < 0)
 		return ret;
-	return plog_segment_scan(seg, end, from, &next, false, false, &valid);
+	return scan(seg, end, from, &next, false, false, &t, &valid);
 }
 
 int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
@@ -617,10 +639,7 @@ int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
 	/* a reader that is killed says nothing against the index */
 	if (err && err != -EBADMSG)
 		return err;
-	err = err ? rebuild(seg) : learn_all_times(seg);
-	if (!err)
-		WRITE_ONCE(seg->times_known, true);
-	return err;
+	return err ? rebuild(seg) : learn_all_times(seg);
 }
 
 int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s64 offset)
@@ -635,7 +654,7 @@ int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s6
 			plog_timeindex_load(&seg->timeindex);
 		plog_timeindex_cut(&seg->timeindex, offset - seg->base);
 	}
-	seg->times_known = false;
+	WRITE_ONCE(seg->times_known, false);
 	bad = plog_segment_times(seg, dir);
 	mutex_unlock(&seg->flock);
 	find_index_from(seg);

@@ -117,19 +117,16 @@ int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir);
 void plog_segment_retire(struct plog_segment *seg);
 
 /**
- * plog_segment_scan() - check batch after batch from @pos on
- * @pos: where one begins
- * @next: in: least offset the next batch may have; out: the one behind the last
+ * plog_segment_scan() - check batch after batch, and write both indexes anew
+ * @file_end: bytes to look at
+ * @next: in: least offset the first batch may have; out: the one behind the last
  * @crc: check CRCs too
- * @rebuild: write both indexes anew; only with @pos 0
  * @valid: out: where the first bytes that are no valid batch begin
  *
- * Learns the timestamps too.  Files must be open; the caller has the segment
- * for itself.
- * Return: 0, or an error of the log's file (an index' is no error).
+ * Learns the timestamps too.  Files must be open; the caller is the only writer.
+ * Return: 0; -EINTR; -ENOMEM; an error of the log's file (an index' is no error).
  */
-int plog_segment_scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next, bool crc,
-		      bool rebuild, u64 *valid);
+int plog_segment_scan(struct plog_segment *seg, u64 file_end, s64 *next, bool crc, u64 *valid);
 
 /**
  * plog_segment_note() - index the batch at @pos that was just written
