@@ -109,6 +109,12 @@ ok "with its kernel's modules to load by name" out_has '^modules$'
 ok 'with lo up' out_has '^LOWER_UP$'
 ok 'without core dumps' out_has '^core 0$'
 
+first='' last=''
+while read -r _; do
+	first=${first:-$EPOCHREALTIME} last=$EPOCHREALTIME
+done < <(timeout -k 10 "$limit" tools/vm/vm -- sh -c 'echo a; sleep 4; echo b' 2>&1 </dev/null)
+ok "the guest's clock does not run fast" test $(((${last/./} - ${first/./}) / 1000)) -ge 3800
+
 vm -- no-such-command
 ok 'no such command: 127' status 127
 

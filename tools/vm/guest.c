@@ -231,7 +231,7 @@ static void check_leaks(void)
 	static const char file[] = "/sys/kernel/debug/kmemleak";
 	size_t len = 0;
 	ssize_t n;
-	char *line, *rest;
+	char *line, *rest, named[512];
 	int fd, leaks = 0;
 
 	if (access(file, F_OK)) {
@@ -254,8 +254,10 @@ static void check_leaks(void)
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		if (!strncmp(line, "unreferenced", 12))
 			leaks++;
-		if (leaks <= 5)
-			say("text kmemleak: %s", line);
+		if (leaks > 5)
+			continue;
+		symbols_name(line, named, sizeof(named));
+		say("text kmemleak: %s", named);
 	}
 	if (leaks)
 		say("fail kmemleak: %d objects of kernel memory were lost", leaks);
@@ -290,6 +292,7 @@ static void remove_module(const char *file)
 		if (*p == '-')
 			*p = '_';
 	*p = 0;
+	symbols_keep(name);
 	/* References of what was just killed may take a moment to go. */
 	for (tries = 0; tries < 20; tries++) {
 		if (!syscall(SYS_delete_module, name, O_NONBLOCK) || errno == ENOENT)

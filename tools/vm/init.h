@@ -3,6 +3,7 @@
 #define PLOG_VM_INIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Sends one line, made as printf does and without its newline, to the host; to
@@ -45,5 +46,17 @@ void guest_disk(const char *fs, const char *size);
  * and leaves the log disk clean, or says why it is not.
  */
 void guest_end(const char *file, bool leaks);
+
+/*
+ * Keeps the addresses of @module's symbols, for symbols_name(); to be called
+ * while it is there.
+ */
+void symbols_keep(const char *module);
+
+/*
+ * Copies @line to @named (@size bytes), with an address of the module that was
+ * kept (" 0x...") turned into its symbol and an offset.
+ */
+void symbols_name(const char *line, char *named, size_t size);
 
 #endif

@@ -218,13 +218,14 @@ def say(text):
 
 
 def cache_dir():
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME", "/tmp"), ".cache")
+    home = os.environ.get("HOME", "/tmp")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
     return os.environ.get("PLOG_CACHE") or os.path.join(base, "plog")
 
 
 def init_program(here):
-    """Returns the guest's init, compiled when its source is new."""
-    sources = [os.path.join(here, f) for f in ("init.c", "guest.c")]
+    """Returns the file of the guest's init, compiled when its source is new."""
+    sources = [os.path.join(here, f) for f in ("init.c", "guest.c", "symbols.c")]
     digest = hashlib.sha256()
     for file in sources + [os.path.join(here, "init.h")]:
         with open(file, "rb") as f:
@@ -244,8 +245,20 @@ def init_program(here):
         if done.returncode:
             raise fail.Broken("cannot compile the guest's init (above)")
         os.rename(made, program)
-    with open(program, "rb") as f:
+    return program
+
+
+def read(file):
+    with open(file, "rb") as f:
         return f.read()
+
+
+def tsc_khz(here, opt):
+    """Returns the frequency of the guest's time stamp counter."""
+    if opt.icount:
+        return 1000000
+    done = subprocess.run([init_program(here), "tsc-khz"], stdout=subprocess.PIPE, check=True)
+    return int(done.stdout)
 
 
 def find_module(top, opt, kern):
@@ -283,7 +296,7 @@ def initramfs(top, here, opt, kern, log_disk):
 
     conf = []
     files = [("dev", 0o40755, b""), ("m", 0o40755, b""),
-             ("init", 0o755, init_program(here))]
+             ("init", 0o755, read(init_program(here)))]
     for name, data in kern.files(names):
         files.append((f"m/{name}.ko", 0o644, data))
         conf.append(f"module=/m/{name}.ko")
@@ -343,7 +356,7 @@ def one_stream():
     return (a.st_dev, a.st_ino, a.st_rdev) == (b.st_dev, b.st_ino, b.st_rdev)
 
 
-def qemu(opt, kern, log_disk):
+def qemu(here, opt, kern, log_disk):
     """Returns QEMU's command line, without ports and initramfs."""
     accel = "tcg,thread=single" if opt.icount else "tcg,thread=multi"
     argv = [
@@ -354,7 +367,7 @@ def qemu(opt, kern, log_disk):
         # interrupt then has KASAN take a five-level address for a wild one.
         "-cpu", f"max,la57=off,{opt.cpu}".rstrip(","),
         "-smp", str(opt.smp), "-m", f"{opt.mem >> 20}M",
-        "-kernel", kern.image, "-append", kernel_command_line(opt),
+        "-kernel", kern.image, "-append", kernel_command_line(here, opt),
         "-virtfs", "local,path=/,mount_tag=machine,security_model=none,"
                    "readonly=on,multidevs=remap",
     ]
@@ -379,9 +392,10 @@ def qemu(opt, kern, log_disk):
     return argv
 
 
-def kernel_command_line(opt):
+def kernel_command_line(here, opt):
     words = ["console=ttyS0", "loglevel=7", "panic=-1", "oops=panic", "nokaslr",
-             "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "no_timer_check",
+             "mitigations=off", "random.trust_cpu=on", "tsc=reliable",
+             f"tsc_early_khz={tsc_khz(here, opt)}", "no_timer_check",
              "apparmor=0", "audit=0", "cryptomgr.notests", "net.ifnames=0", "printk.devkmsg=on",
              # An emulated CPU may wait long for one of the machine's.
              "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120"]
@@ -411,6 +425,8 @@ def verdict(opt, guest):
     if found:
         if not opt.verbose:
             show_log(log)
+        for line in guest.texts + guest.failures:
+            say(line)
         # The line behind "cut here" says what it is.
         first = next((line for line in found if "---[" not in line), found[0])
         say(f"the kernel reported a failure: {first.strip()}")
@@ -464,7 +480,7 @@ def run(argv):
     guest = None
     try:
         guest = Guest(
-            qemu(opt, kern, log_disk),
+            qemu(here, opt, kern, log_disk),
             initramfs(top, here, opt, kern, log_disk),
             0 if opt.stdin else None,
         )
