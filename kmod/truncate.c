@@ -80,35 +80,57 @@ int plog_partition_set_hw(struct plog_partition *p, const struct plog_fence *f, 
 	return err;
 }
 
+/* Put a log start into the state file, or take it back if that fails. */
+static int save_log_start(struct plog_partition *p, s64 offset, s64 before)
+{
+	int err;
+
+	mutex_lock(&p->state_lock);
+	p->saved.log_start = offset;
+	mutex_unlock(&p->state_lock);
+	err = plog_save(p, false, true);
+	if (err) {
+		mutex_lock(&p->state_lock);
+		p->saved.log_start = before;
+		mutex_unlock(&p->state_lock);
+	}
+	return err;
+}
+
 int plog_partition_set_log_start(struct plog_partition *p, const struct plog_fence *f, s64 *offset)
 {
-	s64 before;
-	int err = begin(p, f);
+	s64 before, wanted = *offset;
+	int err;
 
+	/*
+	 * On disk first: what was answered must not come back.  Appends go on
+	 * meanwhile; truncations and other log starts wait.
+	 */
+	if (mutex_lock_killable(&p->sync_lock))
+		return -EINTR;
+	err = begin(p, f);
 	if (err)
-		return err;
+		goto out;
 	before = p->pub.log_start;
-	if (*offset > p->pub.high_watermark || *offset < 0) {
+	if (wanted > p->pub.high_watermark || wanted < 0)
 		err = -ERANGE;
-	} else if (*offset > before) {
-		/* on disk first: what was answered must not come back */
-		mutex_lock(&p->state_lock);
-		p->saved.log_start = *offset;
-		mutex_unlock(&p->state_lock);
-		err = plog_save(p, false, true);
-		if (err) {
-			mutex_lock(&p->state_lock);
-			p->saved.log_start = before;
-			mutex_unlock(&p->state_lock);
-		} else {
-			p->clean_on_disk = false;
-			plog_publish_begin(p);
-			WRITE_ONCE(p->pub.log_start, *offset);
-			plog_publish_end(p);
-		}
-	}
-	*offset = p->pub.log_start;
 	mutex_unlock(&p->lock);
+	*offset = before;
+	if (err || wanted <= before)
+		goto out;
+	err = save_log_start(p, wanted, before);
+	if (!err)
+		err = begin(p, f);
+	if (err)
+		goto out;
+	p->clean_on_disk = false;
+	plog_publish_begin(p);
+	WRITE_ONCE(p->pub.log_start, wanted);
+	plog_publish_end(p);
+	mutex_unlock(&p->lock);
+	*offset = wanted;
+out:
+	mutex_unlock(&p->sync_lock);
 	return err;
 }
 
