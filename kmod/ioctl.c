@@ -165,6 +165,9 @@ static long do_append(struct plog_desc *desc, struct file *file, void __user *to
 		return -EFAULT;
 	if (arg.flags & ~PLOG_APPEND_ALL || arg.pad || reserved_used(arg))
 		return -EINVAL;
+	/* An answer that cannot be given must be no append: the caller would repeat it. */
+	if (copy_to_user(to, &arg, sizeof(arg)))
+		return -EFAULT;
 	err = plog_write_append(desc, &arg, file->f_flags & O_DSYNC);
 	if (err)
 		return err;

@@ -137,8 +137,9 @@ struct plog_part *plog_part_next(struct plog_instance *inst, unsigned long id)
 
 static void queue(struct plog_part *part, int todo)
 {
-	set_bit(todo, &part->todo);
+	/* First: work that is pending already may do it, and end the membership. */
 	refcount_inc(&part->ref);
+	set_bit(todo, &part->todo);
 	if (!queue_work(plog_part_wq, &part->work))
 		/* It is pending with a reference of its own: this is not the last. */
 		refcount_dec(&part->ref);
