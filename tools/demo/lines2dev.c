@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"Usage: lines2dev [-b N] [-r RATE] DEVICE < LINES\n"
+	"Usage: lines2dev [-b N] [-w N:FILE]... DEVICE < LINES\n"
 	"\n"
 	"Writes each line of standard input, newline included, to DEVICE as one record.\n"
 	"\n"
-	"  -b N     N lines in one writev(2): one batch (default 1: write(2) each)\n"
-	"  -r RATE  at most RATE lines a second (default: as fast as it goes)\n"
+	"  -b N       N lines in one writev(2): one batch (default 1: write(2) each)\n"
+	"  -w N:FILE  after N lines wait until FILE exists; up to 8 of them, in order\n"
 	"\n"
 	"Prints 'records N bytes B seconds S' on standard error. Exit status: 0 all\n"
 	"lines were taken, 1 one was refused or the input could not be read, 2 usage.\n";
@@ -68,20 +68,37 @@ static int slurp(void)
 	return -1;
 }
 
-/* Sleep until @lines lines at @rate a second are due. */
-static void pace(double start, unsigned long lines, double rate)
-{
-	double early = start + lines / rate - now();
-	struct timespec ts;
+/* Where to wait, and for what. */
+static struct stop {
+	unsigned long lines;
+	const char *file;
+} stops[8];
+static int nstops;
 
-	if (early <= 0)
-		return;
-	ts.tv_sec = early;
-	ts.tv_nsec = (early - ts.tv_sec) * 1e9;
-	nanosleep(&ts, NULL);
+static int stop_add(const char *text)
+{
+	char *end;
+
+	if (nstops == sizeof(stops) / sizeof(stops[0]))
+		return -1;
+	stops[nstops].lines = strtoul(text, &end, 10);
+	if (end == text || *end != ':' || !end[1])
+		return -1;
+	stops[nstops++].file = end + 1;
+	return 0;
 }
 
-static int send_lines(int fd, const char *device, int batch, double rate)
+static void stop_at(unsigned long lines)
+{
+	static int next;
+	struct timespec ts = { .tv_nsec = 20000000 };
+
+	for (; next < nstops && lines >= stops[next].lines; next++)
+		while (access(stops[next].file, F_OK))
+			nanosleep(&ts, NULL);
+}
+
+static int send_lines(int fd, const char *device, int batch)
 {
 	struct iovec iov[IOV_MAX];
 	unsigned long records = 0;
@@ -111,8 +128,7 @@ static int send_lines(int fd, const char *device, int batch, double rate)
 			return 1;
 		}
 		records += i;
-		if (rate > 0)
-			pace(start, records, rate);
+		stop_at(records);
 	}
 	fprintf(stderr, "records %lu bytes %zu seconds %.2f\n", records, input_len, now() - start);
 	return 0;
@@ -120,17 +136,19 @@ static int send_lines(int fd, const char *device, int batch, double rate)
 
 int main(int argc, char **argv)
 {
-	double rate = 0;
 	int batch = 1;
 	int opt, fd;
 
-	while ((opt = getopt(argc, argv, "b:r:h")) != -1) {
+	while ((opt = getopt(argc, argv, "b:w:h")) != -1) {
 		switch (opt) {
 		case 'b':
 			batch = atoi(optarg);
 			break;
-		case 'r':
-			rate = atof(optarg);
+		case 'w':
+			if (stop_add(optarg)) {
+				fputs(usage, stderr);
+				return 2;
+			}
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -140,7 +158,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind != argc - 1 || batch < 1 || batch > IOV_MAX || rate < 0) {
+	if (optind != argc - 1 || batch < 1 || batch > IOV_MAX) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -153,5 +171,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "lines2dev: %s: %s\n", argv[optind], strerror(errno));
 		return 1;
 	}
-	return send_lines(fd, argv[optind], batch, rate);
+	return send_lines(fd, argv[optind], batch);
 }
