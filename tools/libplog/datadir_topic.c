@@ -459,7 +459,11 @@ int datadir_topic_delete(struct datadir *dir, const char *name, struct plog_erro
 		datadir_topic_init(&topic, name);
 	ret = datadir_file_write(dir, &topic, true, err);
 	datadir_topic_clear(&topic);
-	if (!ret)
+	/*
+	 * A full disk is what topics are deleted for, so it must not need room.  Without the
+	 * mark a crash in the middle leaves the topic there, with some of its folders empty.
+	 */
+	if (!ret || ret == -ENOSPC || ret == -EDQUOT)
 		ret = finish_delete(dir, name, &list, err);
 out:
 	listing_clear(&list);
