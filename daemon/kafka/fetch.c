@@ -35,6 +35,7 @@ struct part {
 	struct topic *topic;		/* a reference, or NULL */
 	struct log *log;		/* NULL: @error says why */
 	int16_t error;
+	bool unknown;			/* was from the beginning: told, but it ends no waiting */
 	bool known;			/* @state is */
 	bool pinning;			/* there are records: locate them */
 	struct log_state state;
@@ -54,7 +55,7 @@ struct fetch {
 	bool by_id, stable;
 	bool failed;			/* some partition has an error */
 	bool last;			/* answer whatever there is */
-	bool parked;
+	bool begun;			/* was looked at before */
 };
 
 static void look(struct fetch *f);
@@ -175,6 +176,13 @@ static int fill_topics(struct fetch *f, struct fetch_response *answer, struct pa
 			;
 		topic = &answer->topics.v[answer->topics.n];
 		topic->topic = told[i]->name;
+		if (f->context.session && told[i]->name.n > 0) {
+			/* the session's own, which is let go before the answer is made */
+			topic->topic.p = arena_copy(&f->req->arena, told[i]->name.p,
+						    told[i]->name.n);
+			if (!topic->topic.p)
+				return -1;
+		}
 		topic->topic_id = told[i]->id;
 		topic->partitions.v = codec_new_array(&f->req->arena,
 						      &schema_fetch_response_partition, end - i);
@@ -191,8 +199,6 @@ static int fill_topics(struct fetch *f, struct fetch_response *answer, struct pa
 static void answer_now(struct fetch *f)
 {
 	struct request *req = f->req;
-	struct broker *b = request_broker(req);
-	struct fetch_session *session;
 	struct fetch_response *answer;
 	struct part **told;
 	uint32_t n = 0;
@@ -219,10 +225,9 @@ static void answer_now(struct fetch *f)
 	}
 	unpin(f);
 	req->undo = undo;
-	/* @f goes with the request; names of the answer are the session's until it is encoded */
-	session = f->context.session;
+	/* first: the connection's next request may go on with the session, and runs at once */
+	end_session(f);
 	request_answer(req, answer);
-	fetch_session_end(b->sessions, session);
 }
 
 static void answer_error(struct request *req, int16_t error)
@@ -245,7 +250,6 @@ static void unpark(struct fetch *f)
 		log_wait_cancel(&f->parts[i].waiter);
 	uv_timer_stop(&f->req->conn->timer);
 	f->req->hurry = NULL;
-	f->parked = false;
 }
 
 static void hurry(struct request *req)
@@ -274,20 +278,34 @@ static void on_timer(uv_timer_t *timer)
 	look(f);
 }
 
+/* The timer, at the deadline or at most @most ms from now. */
+static void wait_for(struct fetch *f, uint64_t most)
+{
+	uint64_t now = loop_now(request_loop(f->req));
+	uint64_t left = f->deadline > now ? f->deadline - now : 1;
+
+	f->req->hurry = hurry;
+	uv_timer_start(&f->req->conn->timer, on_timer, left < most ? left : most, 0);
+}
+
 static void on_wake(struct log_waiter *waiter)
 {
 	struct fetch *f = container_of(waiter, struct part, waiter)->fetch;
+	bool some = f->bytes > 0;
 
 	unpark(f);
-	look(f);
+	/* on the way to min_bytes an append is one step of many */
+	if (some)
+		wait_for(f, AGAIN_MS);
+	else
+		look(f);
 }
 
-/* Wait for an append anywhere, or, with less than min_bytes there, for a while. */
+/* Wait for an append anywhere. */
 static void park(struct fetch *f)
 {
 	struct loop *loop = request_loop(f->req);
-	uint64_t left = f->deadline - loop_now(loop);
-	bool some = f->bytes > 0;
+	uint64_t most = UINT64_MAX;
 
 	for (uint32_t i = 0; i < f->nparts; i++) {
 		struct part *part = &f->parts[i];
@@ -296,18 +314,11 @@ static void park(struct fetch *f)
 			log_cursor_put(part->cursor);
 		part->cursor = NULL;
 		part->waiter.wake = on_wake;
-		if (!some && part->log &&
+		if (part->log &&
 		    log_wait_end(part->log, loop, part->state.high_watermark, &part->waiter))
-			some = true;	/* cannot be waited for: look again soon */
+			most = AGAIN_MS;	/* cannot be waited for: look again soon */
 	}
-	if (some) {
-		for (uint32_t i = 0; i < f->nparts; i++)
-			log_wait_cancel(&f->parts[i].waiter);
-		left = left < AGAIN_MS ? left : AGAIN_MS;
-	}
-	f->parked = true;
-	f->req->hurry = hurry;
-	uv_timer_start(&f->req->conn->timer, on_timer, left ? left : 1, 0);
+	wait_for(f, most);
 }
 
 static void decide(struct fetch *f)
@@ -419,18 +430,30 @@ static void look(struct fetch *f)
 	uint64_t now = loop_now(request_loop(f->req));
 	bool cold = false;
 
+	uint32_t unknown = 0;
+
 	unpin(f);
 	f->failed = false;
 	for (uint32_t i = 0; i < f->nparts; i++) {
 		struct part *part = &f->parts[i];
+		bool missing;
 		int64_t end;
 
 		part->known = false;
 		part->pinning = false;
 		part->error = look_at(f, part);
 		if (part->error) {
+			/*
+			 * A consumer may ask for what was deleted until it has heard; that must
+			 * not make its polls for all the rest a busy loop.
+			 */
+			missing = !part->log && part->error != KERR_KAFKA_STORAGE_ERROR;
 			part->log = NULL;
-			f->failed = true;
+			part->unknown = missing && (part->unknown || !f->begun);
+			if (part->unknown)
+				unknown++;
+			else
+				f->failed = true;
 			continue;
 		}
 		log_note_end(part->log, part->state.high_watermark, now);
@@ -440,6 +463,9 @@ static void look(struct fetch *f)
 		part->pinning = true;
 		cold |= !log_is_recent(part->log, part->wanted->fetch_offset, now);
 	}
+	f->begun = true;
+	if (unknown == f->nparts)
+		f->failed = true;
 	if (cold) {
 		request_work(f->req, pin, pinned);
 		return;
