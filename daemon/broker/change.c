@@ -227,13 +227,22 @@ static void create(struct broker *b, struct change *c)
 static void delete(struct broker *b, struct change *c)
 {
 	struct plog_error err = { "" };
-	struct topic *topic = topics_take(b->topics, c->name);
+	struct topic *topic = topics_find(b->topics, kstr_of(c->name));
+	bool other = topic && !kuuid_is_zero(&c->id) && !kuuid_eq(&c->id, &topic->id);
 	int ret;
 
+	topic_put(topic);
 	if (!topic) {
 		refuse(c, KERR_UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%s'.", c->name);
 		return;
 	}
+	if (other) {
+		/* deleted and made again while this change was in line */
+		refuse(c, KERR_UNKNOWN_TOPIC_ID, "Topic '%s' has another id by now.", c->name);
+		return;
+	}
+	/* no other thread changes the table */
+	topic = topics_take(b->topics, c->name);
 	for (uint32_t i = 0; i < topic->partitions; i++)
 		if (topic->logs[i] && log_shut(topic->logs[i], false, &err))
 			say(SAY_WARN, "topics", "%s-%u: %s", c->name, i, err.text);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../../tools/libplog/datadir.h"
+#include "../kafka/codec.h"
 #include "../loop.h"
 
 struct broker;
@@ -38,6 +39,7 @@ struct change {
 	int64_t partition;		/* alter: whose owner; -1: the topic's */
 	bool node;
 	bool validate_only;		/* create: check, make nothing */
+	struct kuuid id;		/* delete: only the topic with this id; zero: any */
 
 	/* outcome */
 	int16_t error;			/* a Kafka error number */

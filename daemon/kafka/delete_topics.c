@@ -129,6 +129,8 @@ void handle_delete_topics(struct request *req)
 			continue;
 		}
 		change_init(change, CHANGE_DELETE, out->name.p, out->name.n);
+		if (states)
+			change->id = body->topics.v[i].topic_id;
 		change->loop = request_loop(req);
 		change->done = deleted;
 		change->arg = d;
