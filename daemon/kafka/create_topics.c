@@ -239,6 +239,8 @@ void handle_create_topics(struct request *req)
 
 		out->name = in->name;
 		out->configs.n = 0;
+		if (!out->error_code)
+			out->error_message = KSTR_NULL;
 		change_init(change, CHANGE_CREATE, in->name.p, in->name.n < 0 ? 0 : in->name.n);
 		if (out->error_code)
 			continue;
