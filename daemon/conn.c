@@ -489,6 +489,8 @@ void conn_open(struct loop *loop, struct listener *listener, int fd,
 	conn->moved = loop_now(loop);
 	name_peer(conn);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* a peer whose machine is gone may have a Fetch here that waits for hours */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	if (uv_poll_init(&loop->uv, &conn->poll, fd))
 		goto refuse;
 	uv_timer_init(&loop->uv, &conn->timer);
@@ -517,6 +519,9 @@ static void tick(struct conn *conn)
 	const struct config *config = broker_config(conn->loop->broker);
 	uint64_t now = loop_now(conn->loop);
 
+	/* it is us who do not read: the peer's time to send a request stands still */
+	if (conn->begun && !may_read(conn))
+		conn->begun = now;
 	if (conn->begun && may_read(conn)) {
 		uint64_t age = now - conn->begun, free_ms = config->request_arrival_ms;
 
