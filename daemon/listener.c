@@ -136,7 +136,10 @@ static void on_accept(uv_poll_t *poll, int status, int events)
 	struct listener *l = poll->data;
 	struct broker *b = l->broker;
 	const struct config *config = broker_config(b);
+	int64_t max = config->connections_max;
 
+	if (max > b->connections_room)
+		max = b->connections_room;
 	(void)status;
 	(void)events;
 	for (int i = 0; i < ACCEPT_MAX && l->open; i++) {
@@ -144,11 +147,13 @@ static void on_accept(uv_poll_t *poll, int status, int events)
 		socklen_t len = sizeof(address);
 		int fd;
 
-		if (atomic_load(&b->connections) >= (uint64_t)config->connections_max) {
+		if (atomic_load(&b->connections) >= (uint64_t)max) {
 			/* as in Kafka the next ones wait in the backlog until one ends */
 			if (!l->full_said)
-				say(SAY_WARN, "net", "%" PRId64 " connections are open "
-				    "(max.connections): new ones wait", config->connections_max);
+				say(SAY_WARN, "net", "%" PRId64 " connections are open (%s): new "
+				    "ones wait", max, max == config->connections_max ?
+				    "max.connections" : "three quarters of the open files that "
+				    "plogd may have, see ulimit -n or LimitNOFILE=");
 			l->full_said = true;
 			pause_accept(l);
 			return;
@@ -160,14 +165,18 @@ static void on_accept(uv_poll_t *poll, int status, int events)
 				return;
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			    errno == ENOBUFS) {
-				say(SAY_ERROR, "net", "cannot accept a connection: %s; trying "
-				    "again", strerror(errno));
+				/* every so many ms again: one line until one is accepted */
+				if (!l->failure_said)
+					say(SAY_ERROR, "net", "cannot accept a connection: %s; "
+					    "trying again", strerror(errno));
+				l->failure_said = true;
 				pause_accept(l);
 				return;
 			}
 			continue;	/* the peer has gone already */
 		}
 		l->full_said = false;
+		l->failure_said = false;
 		if (peers_add(b->peers, &address, config->connections_max_per_ip)) {
 			say(SAY_WARN, "net", "a connection was refused: its address has %" PRId64
 			    " (max.connections.per.ip)", config->connections_max_per_ip);

@@ -24,7 +24,7 @@ struct listener {
 	uv_poll_t poll;
 	uv_timer_t pause;	/* no descriptors, or max.connections: try again later */
 	bool open;
-	bool full_said;
+	bool full_said, failure_said;
 };
 
 /* Bind and listen, do not accept yet. 0, or a negative errno and a sentence. */

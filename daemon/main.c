@@ -129,15 +129,21 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-/* A descriptor for each connection, each partition and each cursor. */
-static void raise_limits(void)
+/*
+ * A descriptor for each connection, each partition and each cursor. Connections get three
+ * quarters of them: however many peers there are, logs can roll and topics can be made.
+ */
+static void raise_limits(struct broker *b)
 {
 	struct rlimit limit;
 
+	b->connections_room = INT64_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		b->connections_room = limit.rlim_cur / 4 * 3;
 }
 
 /* ---- the end ---- */
@@ -526,7 +532,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	raise_limits();
+	raise_limits(&d.b);
 	snprintf(threads, sizeof(threads), "%" PRId64, config->io_threads);
 	/* libuv reads it when the first work is queued */
 	setenv("UV_THREADPOOL_SIZE", threads, 1);

@@ -33,6 +33,7 @@ struct broker {
 	struct listener *listeners;	/* as in the configuration, in its order */
 	unsigned int nlisteners;
 	atomic_uint connections;
+	int64_t connections_room;	/* how many the limit of open files allows */
 	struct peers *peers;
 	uint64_t accepted;		/* of the control loop's thread */
 	struct budget budget;		/* of memory for requests */
