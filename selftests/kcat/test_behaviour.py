@@ -12,9 +12,9 @@ import struct
 import threading
 import time
 
-from wire import (API_VERSIONS, Conn, FETCH, METADATA, NO_ID, PRODUCE, Tests, W, address,
-                  batch, batches, closed, crc32c, parse_api_versions, parse_fetch,
-                  parse_produce, record, same, values)
+from wire import (API_VERSIONS, Conn, CREATE_TOPICS, DELETE_TOPICS, FETCH, METADATA, NO_ID,
+                  PRODUCE, Tests, W, address, batch, batches, closed, crc32c,
+                  parse_api_versions, parse_fetch, parse_produce, record, same, values)
 
 ADDRESS = address()
 RUN = f"b{os.getpid()}"
@@ -411,6 +411,32 @@ def session_high_watermark():
     c.close()
 
 
+def session_pipelined():
+    """Fetches of a session one behind the other, before the first is answered."""
+    t = topic("row")
+    c = Conn(ADDRESS)
+    sid = c.fetch(11, [(t, 0, 0)], session=0, epoch=0)["session"]
+    sent = [c.send(FETCH, 11, c.fetch_body(11, [], session=sid, epoch=e, wait=100))
+            for e in (1, 2, 3)]
+    same([parse_fetch(c.receive(FETCH, 11, n), 11)["error"] for n in sent], [0, 0, 0])
+    c.close()
+
+
+def unknown_beside():
+    """A topic that is not there is told, but does not make a busy loop of the others' polls."""
+    t = topic("beside")
+    started = time.time()
+    f = C.fetch(11, [(name("nowhere"), 0, 0), (t, 0, 0), (t, 7, 0)], wait=300)["parts"]
+    same([f[k]["error"] for k in ((name("nowhere"), 0), (t, 0), (t, 7))], [3, 0, 3])
+    if time.time() - started < 0.28:
+        raise AssertionError("it did not wait")
+    started = time.time()
+    f = C.fetch(11, [(name("nowhere"), 0, 0), (t, 7, 0)], wait=8000)["parts"]
+    same(sorted(x["error"] for x in f.values()), [3, 3])
+    if time.time() - started > 5:
+        raise AssertionError("it waited with nothing to wait for")
+
+
 # ---- B14: delete and make again ----
 
 def recreate():
@@ -432,6 +458,31 @@ def recreate():
     same(C.delete_topics(6, [(None, second)])[0]["error"], 100)
     same(C.delete_topics(5, [t])[0]["error"], 3)
     same(C.delete_topics(6, [(t, second)])[0]["error"], 42)
+
+
+def deleted_by_an_old_id():
+    """A topic made again while the deletion by its old id is in line stays."""
+    t = name("stays")
+    first = C.create(t)
+    conns = [Conn(ADDRESS, timeout=60) for _ in range(4)]
+    # topics change one after the other: this one gives the time to send the rest
+    conns[0].send(CREATE_TOPICS, 4, W().count(1).string(name("slow")).i32(200).i16(1).count(0)
+                  .count(0).i32(5000).i8(0).b)
+    time.sleep(0.01)
+    conns[1].send(DELETE_TOPICS, 1, W().count(1).string(t).i32(5000).b)
+    time.sleep(0.01)
+    conns[2].send(CREATE_TOPICS, 4, W().count(1).string(t).i32(1).i16(1).count(0).count(0)
+                  .i32(5000).i8(0).b)
+    time.sleep(0.01)
+    got = conns[3].delete_topics(6, [(None, first)])[0]
+    same(got["error"], 100)
+    conns[0].receive(CREATE_TOPICS, 4)
+    conns[1].receive(DELETE_TOPICS, 1)
+    conns[2].receive(CREATE_TOPICS, 4)
+    same(C.metadata(4, [t], auto=False)["topics"][t]["error"], 0)
+    for c in conns:
+        c.close()
+    C.delete_topics(5, [name("slow")])
 
 
 def delete_under_reader():
@@ -665,7 +716,10 @@ for title, fn in (
         ("B13 a session without partitions answers at once", session_without_partitions),
         ("B13 names and ids do not mix in a session", session_ids_and_names),
         ("B13 a moved high watermark is told", session_high_watermark),
+        ("B13 fetches of a session one behind the other", session_pipelined),
+        ("an unknown topic beside others does not end their wait", unknown_beside),
         ("B14 delete and make again", recreate),
+        ("B14 a deletion by an old id leaves the new topic", deleted_by_an_old_id),
         ("a topic is deleted under a waiting reader", delete_under_reader),
         ("CreateTopics: what it checks and answers", creation),
         ("B15 batches that are refused", batch_checks),

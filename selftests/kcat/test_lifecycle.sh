@@ -276,4 +276,92 @@ except socket.timeout:
     print("waited, then", c.receive(18, 0).i16())
 END
 is "max.connections: the next waits until one ends" "$(cat "$work/out")" "waited, then 0"
+
+# ---- memory, descriptors and disk that run out ----
+
+stop
+start socket.request.max.bytes=1000000 queued.max.request.bytes=1000000 \
+	plog.request.arrival.ms=1000
+python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+import struct, sys, time
+sys.path.insert(0, sys.argv[1])
+from wire import API_VERSIONS, Conn
+host, port = sys.argv[2].split(":")
+a, b, c = (Conn((host, int(port))) for _ in range(3))
+a.send_raw(struct.pack(">i", 1000000) + bytes(900000))	# all there is
+time.sleep(0.2)
+b.send_raw(struct.pack(">i", 900000) + bytes(100000))	# the one that may go beyond it
+time.sleep(0.2)
+frame = c.frame(API_VERSIONS, 0, b"", client="c" * 3000)
+c.send_raw(frame[:100])
+time.sleep(2.5)
+a.close(), b.close()
+time.sleep(0.7)
+c.send_raw(frame[100:])
+print("answered", c.receive(API_VERSIONS, 0).i16())
+END
+is "waiting for memory is not held against a peer" "$(cat "$work/out" | tail -n 1)" "answered 0"
+
+if [ "$PLOG_ENGINE" = process ]; then
+	stop
+	(ulimit -n 240; exec "$plogd" --engine process --set "log.dirs=$data" \
+		--set "listeners=PLAINTEXT://127.0.0.1:$port" >"$work/few" 2>&1) &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		grep -q 'plogd: ready' "$work/few" && break
+		sleep 0.05
+	done
+	python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+import sys
+sys.path.insert(0, sys.argv[1])
+from wire import Conn, batch
+host, port = sys.argv[2].split(":")
+c = Conn((host, int(port)))
+c.create("rolls", 1, {"segment.bytes": "1048576"})
+crowd = [Conn((host, int(port))) for _ in range(225)]
+for _ in range(10):
+    c.append("rolls", batch([b"x" * 300000]))
+print(c.create_topics(5, [("more", 1)])[0]["error"])
+END
+	is "a crowd of connections leaves descriptors for the logs" "$(cat "$work/out")" 0
+	is "and one line says what to do" "$(grep -c 'new ones wait' "$work/few")" 1
+
+	# a disk of 16 MiB, in a mount namespace that ends with plogd
+	stop
+	mkdir "$work/small"
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount bash -c 'mount -t tmpfs -o size=16M none "$0" && exec "$@"' "$work/small" \
+		"$plogd" --engine process --set "log.dirs=$work/small/data" \
+		--set "listeners=PLAINTEXT://127.0.0.1:$port" >"$work/full" 2>&1 &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		grep -q 'plogd: ready' "$work/full" && break
+		sleep 0.05
+	done
+	if ! grep -q 'plogd: ready' "$work/full" && [ "$(id -u)" != 0 ]; then
+		tests=$((tests + 1))
+		echo "ok $tests - a topic is deleted on a full disk # SKIP only root mounts one"
+	else
+		python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+import sys
+sys.path.insert(0, sys.argv[1])
+from wire import Conn, batch
+host, port = sys.argv[2].split(":")
+c = Conn((host, int(port)))
+c.create("keep"), c.create("fat")
+for size in (900000, 100):
+    while not c.produce(8, "fat", [(0, batch([b"x" * size]))])[0]["error"]:
+        pass
+print("keep:", c.produce(8, "keep", [(0, batch([b"x"]))])[0]["error"])
+print("delete:", c.delete_topics(5, ["fat"])[0]["error"])
+print("topics:", sorted(c.metadata(4, None)["topics"]))
+print("keep:", c.produce(8, "keep", [(0, batch([b"x"]))])[0]["error"])
+END
+		is "a topic is deleted on a full disk, and the others go on" \
+			"$(cat "$work/out")" "keep: 56
+delete: 0
+topics: ['keep']
+keep: 0"
+	fi
+fi
 finish
