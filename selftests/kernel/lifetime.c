@@ -151,6 +151,14 @@ static int start_users(struct shared *s, struct instance *in, pid_t *pids, int n
 	return n;
 }
 
+static bool all_done(const struct shared *s, int n)
+{
+	while (n-- > 0)
+		if (!s->done[n])
+			return false;
+	return true;
+}
+
 #define JOIN(s, pids, n)							\
 	do {									\
 		int i_, status_;						\
@@ -172,19 +180,14 @@ TEST_F_TIMEOUT(log, delete_and_recreate_under_load, 120)
 	int rounds = 0, i, n;
 
 	n = start_users(s, &self->in, pids, 10, "t");
-	while (now_ms() < end) {
+	/* on a slow machine, until each has had its turn */
+	while (now_ms() < end || rounds < 4 || !all_done(s, n)) {
 		usleep(30000);
 		ASSERT_EQ(0, instance_delete(&self->in, "t", 0));
 		ASSERT_EQ(0, instance_topic(&self->in, "t"));
 		rounds++;
 	}
 	JOIN(s, pids, n);
-	EXPECT_LT(3, rounds);
-	for (i = 0; i < n; i++) {
-		EXPECT_LT(0, s->done[i]) {
-			TH_LOG("user %d of kind %d never succeeded", i, i % KINDS);
-		}
-	}
 	i = partition_bind("t", 0, PLOG_MODE_BATCH);
 	EXPECT_EQ(NULL, partition_check(i, NULL));
 	close(i);
@@ -223,11 +226,12 @@ TEST_F_TIMEOUT(log, rolls_under_load, 120)
 
 	ASSERT_EQ(0, instance_partition(&self->in, &part));
 	n = start_users(s, &self->in, pids, 10, "r");
-	usleep(3000000);
-	JOIN(s, pids, n);
 	fd = partition_bind("r", 0, PLOG_MODE_BATCH);
-	ASSERT_EQ(0, partition_state(fd, &state));
-	EXPECT_LT(3, state.segments);
+	do {
+		usleep(100000);
+		ASSERT_EQ(0, partition_state(fd, &state));
+	} while (state.segments < 20 || !all_done(s, n));
+	JOIN(s, pids, n);
 	EXPECT_EQ(NULL, partition_check(fd, NULL));
 	close(fd);
 }
@@ -243,7 +247,7 @@ TEST_F_TIMEOUT(log, truncations_under_load, 120)
 	ASSERT_EQ(0, control_register(control, 0, &incarnation));
 	copy_only = true;
 	n = start_users(s, &self->in, pids, 10, "t");
-	while (now_ms() < end) {
+	while (now_ms() < end || rounds < 6 || !all_done(s, n)) {
 		int64_t at = partition_end(self->batch);
 		int ret;
 
@@ -254,7 +258,6 @@ TEST_F_TIMEOUT(log, truncations_under_load, 120)
 		rounds++;
 	}
 	JOIN(s, pids, n);
-	EXPECT_LT(5, rounds);
 	EXPECT_EQ(NULL, partition_check(self->batch, NULL));
 	close(control);
 }
