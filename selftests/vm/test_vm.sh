@@ -119,7 +119,7 @@ vm -- no-such-command
 ok 'no such command: 127' status 127
 
 head -c 3000000 /dev/urandom >"$dir/in"
-timeout 100 tools/vm/vm --stdin -- sh -c 'tee /tmp/in; sha256sum </tmp/in >&2' \
+timeout "$limit" tools/vm/vm --stdin -- sh -c 'tee /tmp/in; sha256sum </tmp/in >&2' \
 	<"$dir/in" >"$dir/out" 2>"$dir/err"
 rc=$?
 ok '--stdin: input reaches the command whole, and its end' \
@@ -158,7 +158,8 @@ ok '--image: made when there is none' test -s "$dir/kept.img"
 ok '--fs xfs' out_has '^xfs$'
 
 # A second guest on a kept image; the first is ended by SIGTERM.
-timeout -k 10 100 tools/vm/vm --image "$dir/kept.img" -- bash -c '
+# Without -k, which would kill vm while it still ends the guest.
+timeout "$limit" tools/vm/vm --image "$dir/kept.img" -- bash -c '
 	trap "echo two >>/var/lib/plog/f; echo ending; exit 7" TERM
 	cat /var/lib/plog/f; echo up; while :; do sleep 0.1; done' >"$dir/first" 2>&1 </dev/null &
 background=$!
@@ -190,7 +191,7 @@ done
 
 # --- the rest ------------------------------------------------------------------
 
-timeout -k 10 100 tools/vm/vm --publish "$PORT:9092" -- python3 -c '
+timeout -k 10 "$limit" tools/vm/vm --publish "$PORT:9092" -- python3 -c '
 import socket
 s = socket.create_server(("", 9092))
 print("up", flush=True)
