@@ -351,7 +351,7 @@ static void one_step(void)
 
 static void test_model(void **state)
 {
-	unsigned int steps = getenv("PLOG_STEPS") ? atoi(getenv("PLOG_STEPS")) : 50000;
+	unsigned int steps = getenv("PLOG_STEPS") ? atoi(getenv("PLOG_STEPS")) : 15000;
 
 	(void)state;
 	seed = getenv("PLOG_SEED") ? (unsigned int)atoi(getenv("PLOG_SEED")) :
