@@ -26,15 +26,22 @@ static void unlink_waiter(struct budget *b, struct budget_waiter *w)
 /* Call those in line that may now succeed: as many as there is room for, and one beyond. */
 static void wake(struct budget *b)
 {
-	while (b->first && (b->used < b->limit || !b->beyond)) {
-		struct budget_waiter *w = b->first;
-		bool room = b->used < b->limit;
+	bool room = b->used < b->limit;
 
+	do {
+		struct budget_waiter *w = b->first;
+
+		if (!room) {
+			if (b->beyond)
+				return;
+			while (w && !w->may_pass)
+				w = w->next;
+		}
+		if (!w)
+			return;
 		unlink_waiter(b, w);
 		w->retry(w);
-		if (!room)
-			break;
-	}
+	} while (room);
 }
 
 void budget_set_limit(struct budget *b, uint64_t limit)
@@ -50,11 +57,12 @@ bool budget_take(struct budget *b, const void *owner, uint64_t n, struct budget_
 	bool ok = true;
 
 	pthread_mutex_lock(&b->lock);
-	if (b->used + n > b->limit && b->beyond != owner) {
-		if (!b->beyond) {
+	if (b->used + n > b->limit && (!owner || b->beyond != owner)) {
+		if (owner && !b->beyond) {
 			b->beyond = owner;
 		} else {
 			ok = false;
+			w->may_pass = owner;
 			if (!w->prev) {
 				w->next = NULL;
 				w->prev = b->last;
@@ -90,6 +98,16 @@ bool budget_leave(struct budget *b, const void *owner, struct budget_waiter *w)
 	end_beyond(b, owner);
 	pthread_mutex_unlock(&b->lock);
 	return waited;
+}
+
+bool budget_passes(struct budget *b, const void *owner)
+{
+	bool passes;
+
+	pthread_mutex_lock(&b->lock);
+	passes = b->beyond == owner;
+	pthread_mutex_unlock(&b->lock);
+	return passes;
 }
 
 void budget_give(struct budget *b, uint64_t n)

@@ -18,6 +18,7 @@
 struct budget_waiter {
 	void (*retry)(struct budget_waiter *w);	/* any thread; may post a task, no more */
 	struct budget_waiter *next, **prev;	/* @prev NULL: not waiting */
+	bool may_pass;				/* it asked with an owner */
 };
 
 struct budget {
@@ -32,7 +33,8 @@ void budget_set_limit(struct budget *b, uint64_t limit);
 
 /*
  * Take @n bytes for @owner. If there is no room, @w is put in line and false is returned;
- * w->retry() is called when it is worth to ask again.
+ * w->retry() is called when it is worth to ask again. @owner NULL: for something that may not
+ * pass the limit, since nobody can say when its memory will be given back.
  */
 bool budget_take(struct budget *b, const void *owner, uint64_t n, struct budget_waiter *w);
 
@@ -41,6 +43,9 @@ bool budget_take(struct budget *b, const void *owner, uint64_t n, struct budget_
  * not in line: its retry() was called, or it never waited.
  */
 bool budget_leave(struct budget *b, const void *owner, struct budget_waiter *w);
+
+/* Has @owner the right to pass the limit now? Then others may be waiting for its end. */
+bool budget_passes(struct budget *b, const void *owner);
 
 /* Give @n bytes back. Any thread. */
 void budget_give(struct budget *b, uint64_t n);

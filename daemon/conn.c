@@ -163,6 +163,39 @@ static int begin_request(struct conn *conn)
 	return 0;
 }
 
+static struct request *next_queued(const struct conn *conn)
+{
+	struct request *req = conn->first;
+
+	while (req && req->state == REQUEST_DONE)
+		req = req->next;
+	return req && req->state == REQUEST_QUEUED ? req : NULL;
+}
+
+/* Does the peer take its answers? */
+static bool output_small(const struct conn *conn)
+{
+	unsigned int answers = 0;
+	size_t bytes = 0;
+
+	for (struct request *req = conn->first; req && req->state == REQUEST_DONE;
+	     req = req->next) {
+		answers++;
+		bytes += req->out.len - req->pos.at;
+	}
+	return answers < CONN_ANSWERS_MAX && bytes < CONN_OUTPUT_MAX;
+}
+
+/*
+ * Will the request that is arriving run as soon as it is here? Only then may it pass the limit
+ * of memory: one behind a Fetch that waits, or behind answers that nobody takes, would keep all
+ * others waiting for as long as its client likes.
+ */
+static bool runs_next(const struct conn *conn)
+{
+	return !conn->running && !next_queued(conn) && output_small(conn);
+}
+
 /* Room for more of the body. 0: yes; 1: not now; -1: closed. */
 static int grow(struct conn *conn)
 {
@@ -173,7 +206,7 @@ static int grow(struct conn *conn)
 	next = !cap ? BODY_FIRST : cap < 65536 ? cap * 4 : cap * 2;
 	if (next > conn->size)
 		next = conn->size;
-	if (!budget_take(budget, conn, next - cap, &conn->memory)) {
+	if (!budget_take(budget, runs_next(conn) ? conn : NULL, next - cap, &conn->memory)) {
 		conn->no_memory = true;
 		return 1;
 	}
@@ -310,29 +343,6 @@ static int read_some(struct conn *conn)
 
 /* ---- going on ---- */
 
-static struct request *next_queued(const struct conn *conn)
-{
-	struct request *req = conn->first;
-
-	while (req && req->state == REQUEST_DONE)
-		req = req->next;
-	return req && req->state == REQUEST_QUEUED ? req : NULL;
-}
-
-/* Does the peer take its answers? */
-static bool output_small(const struct conn *conn)
-{
-	unsigned int answers = 0;
-	size_t bytes = 0;
-
-	for (struct request *req = conn->first; req && req->state == REQUEST_DONE;
-	     req = req->next) {
-		answers++;
-		bytes += req->out.len - req->pos.at;
-	}
-	return answers < CONN_ANSWERS_MAX && bytes < CONN_OUTPUT_MAX;
-}
-
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 static void update_poll(struct conn *conn)
@@ -393,6 +403,10 @@ void conn_advance(struct conn *conn)
 				continue;
 			}
 		}
+		/* it stands in line as one that may not pass the limit, and now it may */
+		if (conn->no_memory && !conn->memory.may_pass && runs_next(conn) &&
+		    budget_leave(&conn->loop->broker->budget, conn, &conn->memory))
+			conn->no_memory = false;
 		if (may_read(conn) && read_some(conn) > 0)
 			more = true;
 	}

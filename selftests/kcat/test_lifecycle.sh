@@ -302,6 +302,32 @@ print("answered", c.receive(API_VERSIONS, 0).i16())
 END
 is "waiting for memory is not held against a peer" "$(cat "$work/out" | tail -n 1)" "answered 0"
 
+python3 - "$here" "$broker" "$pid" <<'END' >"$work/out" 2>&1
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from wire import API_VERSIONS, Conn, FETCH
+def rss():
+    with open(f"/proc/{sys.argv[3]}/status") as f:
+        return [int(x.split()[1]) for x in f if x.startswith("VmRSS")][0]
+host, port = sys.argv[2].split(":")
+other = Conn((host, int(port)))
+other.create("parked")
+before = rss()
+c = Conn((host, int(port)), timeout=2)
+c.send(FETCH, 11, c.fetch_body(11, [("parked", 0, 0)], wait=30000))
+try:
+    for _ in range(30):
+        c.send(API_VERSIONS, 0, bytes([1]) * 900000)
+except OSError:
+    pass
+print("others:", other.api_versions(0)["error"])
+grown = rss() - before
+print("small" if grown < 8000 else f"{grown} KiB more")
+END
+is "requests behind a Fetch that waits keep to the memory, and nobody waits for them" \
+	"$(cat "$work/out")" "others: 0
+small"
+
 if [ "$PLOG_ENGINE" = process ]; then
 	stop
 	(ulimit -n 240; exec "$plogd" --engine process --set "log.dirs=$data" \

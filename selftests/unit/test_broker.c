@@ -65,6 +65,32 @@ static void budget(void **state)
 	assert_int_equal(retried[2], 1);
 }
 
+/* Without an owner: never beyond the limit, and not in the way of those who may. */
+static void budget_without_right(void **state)
+{
+	struct budget b;
+	int a = 0, c = 0, d = 0;
+
+	(void)state;
+	memset(retried, 0, sizeof(retried));
+	for (int i = 0; i < 4; i++)
+		waiters[i] = (struct budget_waiter){ .retry = retry };
+	budget_init(&b, 10);
+	assert_true(budget_take(&b, &a, 10, &waiters[0]));
+	assert_false(budget_take(&b, NULL, 1, &waiters[1]));
+	assert_false(budget_passes(&b, &c));
+	assert_true(budget_take(&b, &c, 5, &waiters[2]));
+	assert_true(budget_passes(&b, &c));
+	assert_false(budget_take(&b, &d, 1, &waiters[3]));
+	budget_complete(&b, &c);
+	assert_int_equal(retried[1], 0);
+	assert_int_equal(retried[3], 1);
+	/* there is room again: it is called, as anybody */
+	budget_give(&b, 15);
+	assert_int_equal(retried[1], 1);
+	assert_true(budget_take(&b, NULL, 1, &waiters[1]));
+}
+
 /* ---- peers ---- */
 
 static struct sockaddr_storage address(uint32_t n)
@@ -273,6 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(budget),
+		cmocka_unit_test(budget_without_right),
 		cmocka_unit_test(peers_count),
 		cmocka_unit_test(siphash),
 		cmocka_unit_test(sessions),
