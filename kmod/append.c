@@ -339,6 +339,22 @@ int plog_roll_settle(struct plog_partition *p, s64 base, bool killable)
 	return 0;
 }
 
+int plog_active_renew(struct plog_partition *p, struct plog_segment *seg)
+{
+	int err;
+
+	lockdep_assert_held(&p->lock);
+	if (seg->active)
+		return 0;
+	err = plog_segment_activate(seg, p->dir);
+	if (err)
+		return err;
+	if (seg->held)
+		plog_segment_unuse(seg);	/* the table was a user already */
+	seg->held = true;
+	return 0;
+}
+
 /* The segment to write to; rolls if it must. */
 static int active_segment(struct plog_partition *p, struct pending *a, s64 now,
 			  struct plog_segment **active)
@@ -349,12 +365,9 @@ static int active_segment(struct plog_partition *p, struct pending *a, s64 now,
 	if (err)
 		return err;
 	seg = plog_active(p);
-	if (!seg->active) {
-		err = plog_segment_activate(seg, p->dir);
-		if (err)
-			return err;
-		seg->held = true;
-	}
+	err = plog_active_renew(p, seg);
+	if (err)
+		return err;
 	if (must_roll(p, seg, a, now)) {
 		roll_start(p, a->first);
 		err = plog_roll_settle(p, a->first, true);

@@ -166,6 +166,13 @@ int plog_roll_settle(struct plog_partition *p, s64 base, bool killable);
 void plog_roll_work(struct work_struct *work);
 
 /**
+ * plog_active_renew() - the last segment takes appends, again if it was sealed
+ *
+ * Under the append mutex.  Return: 0, -EINTR, or an error of the files.
+ */
+int plog_active_renew(struct plog_partition *p, struct plog_segment *seg);
+
+/**
  * plog_save() - write the state file as of now
  * @clean: with the clean mark
  * @sync: on stable storage on return

@@ -656,7 +656,12 @@ int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s6
 	}
 	WRITE_ONCE(seg->times_known, false);
 	bad = plog_segment_times(seg, dir);
-	mutex_unlock(&seg->flock);
 	find_index_from(seg);
+	if (bad == -EINTR) {
+		/* the cut is done, whoever was killed: the next append learns the rest */
+		WRITE_ONCE(seg->active, false);
+		bad = 0;
+	}
+	mutex_unlock(&seg->flock);
 	return err ? err : bad;
 }

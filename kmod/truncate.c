@@ -192,51 +192,30 @@ static void void_extents(struct plog_segment *seg, u64 pos)
 	smp_store_release(&seg->cut_gen, seg->cut_gen + 1);
 }
 
-static int cut_segment(struct plog_partition *p, struct plog_segment *seg, u64 pos, s64 offset)
-{
-	int err = plog_segment_use(seg, p->dir);
-
-	if (err)
-		return err;
-	err = plog_segment_cut(seg, p->dir, pos, offset);
-	plog_segment_unuse(seg);
-	return err;
-}
-
-/* The last segment takes appends, again if it was sealed. */
-static int renew_last(struct plog_partition *p, struct plog_segment *seg)
-{
-	int err;
-
-	if (seg->active)
-		return 0;
-	err = plog_segment_activate(seg, p->dir);
-	if (err)
-		return err;
-	if (seg->held)
-		plog_segment_unuse(seg);	/* the table was a user already */
-	seg->held = true;
-	return 0;
-}
-
+/* What cannot be learnt now, by a caller that is killed, leaves what is published. */
 static s64 max_timestamp(struct plog_partition *p)
 {
 	struct plog_table *table = plog_table(p);
+	bool known = true;
 	s64 max = -1;
 	u32 i;
 
 	for (i = 0; i < table->count; i++) {
 		struct plog_segment *seg = table->seg[i];
 
-		if (plog_segment_use(seg, p->dir))
+		if (plog_segment_use(seg, p->dir)) {
+			known = false;
 			continue;
+		}
 		mutex_lock(&seg->flock);
 		if (seg->active || !plog_segment_times(seg, p->dir))
 			max = max_t(s64, max, seg->max_timestamp);
+		else
+			known = false;
 		mutex_unlock(&seg->flock);
 		plog_segment_unuse(seg);
 	}
-	return max;
+	return known ? max : max_t(s64, max, p->pub.max_timestamp);
 }
 
 /* Publish the shorter log; from here on no reader finds what goes. */
@@ -284,12 +263,12 @@ static int truncate_locked(struct plog_partition *p, s64 offset)
 	table = plog_table_alloc(cut.keep);
 	if (!table)
 		return -ENOMEM;
+	/* open what will be cut: nothing that can fail is left to do then */
 	for (i = cut.keep - 1; i < old->count; i++) {
 		err = plog_segment_use(old->seg[i], p->dir);
 		if (err)
-			goto err_free;
+			goto err_unuse;
 		gone += old->seg[i]->end;
-		plog_segment_unuse(old->seg[i]);
 	}
 	gone -= cut.pos;
 	spin_lock(&p->point_lock);
@@ -304,15 +283,16 @@ static int truncate_locked(struct plog_partition *p, s64 offset)
 	 */
 	err = plog_save(p, false, true);
 	if (err)
-		goto err_free;
+		goto err_unuse;
 	p->clean_on_disk = false;
 	bytes = p->pub.bytes - min_t(u64, gone, p->pub.bytes);
 	publish_cut(p, table, &cut, bytes);
 	/* from the end: a crash in the middle leaves the start of the log */
 	for (i = old->count; i-- > cut.keep;) {
 		seg = old->seg[i];
-		err = cut_segment(p, seg, 0, seg->base);
+		err = plog_segment_cut(seg, p->dir, 0, seg->base);
 		bad = bad ? bad : err;
+		plog_segment_unuse(seg);
 		seg->active = false;
 		if (seg->held)
 			plog_segment_unuse(seg);
@@ -321,11 +301,13 @@ static int truncate_locked(struct plog_partition *p, s64 offset)
 		plog_segment_put(seg);
 	}
 	seg = table->seg[cut.keep - 1];
-	err = cut_segment(p, seg, cut.pos, cut.offset);
+	err = plog_segment_cut(seg, p->dir, cut.pos, cut.offset);
 	bad = bad ? bad : err;
+	plog_segment_unuse(seg);
 	kvfree_rcu(old, rcu);
-	err = renew_last(p, seg);
-	bad = bad ? bad : err;
+	/* killed here, the next append does it */
+	err = plog_active_renew(p, seg);
+	bad = bad || err == -EINTR ? bad : err;
 	max = max_timestamp(p);
 	plog_publish_begin(p);
 	WRITE_ONCE(p->pub.max_timestamp, max);
@@ -335,7 +317,9 @@ static int truncate_locked(struct plog_partition *p, s64 offset)
 		plog_fence(p, bad, "a truncation failed half way");
 	return bad;
 
-err_free:
+err_unuse:
+	while (i-- > cut.keep - 1)
+		plog_segment_unuse(old->seg[i]);
 	kvfree(table);
 	return err;
 }
