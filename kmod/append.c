@@ -232,10 +232,15 @@ static bool must_roll(struct plog_partition *p, struct plog_segment *seg, struct
 	if (seg->index.e.count >= c->index_bytes / PLOG_INDEX_ENTRY ||
 	    seg->timeindex.e.count + 1 >= c->index_bytes / PLOG_TIMEINDEX_ENTRY)
 		return true;
-	/* records' time where they have one, as Kafka does; else the clock */
+	/*
+	 * Records' time where they have one, as Kafka does; else the clock.
+	 * Not beyond the clock, or a writer whose timestamps run ahead would
+	 * get a segment for each of its batches.
+	 */
 	if (seg->first_timestamp < 0)
 		waited = now - seg->created;
-	else if (__builtin_sub_overflow(a->max_timestamp, seg->first_timestamp, &waited))
+	else if (__builtin_sub_overflow(min_t(s64, a->max_timestamp, now), seg->first_timestamp,
+					&waited))
 		return false;
 	return waited > 0 && (u64)waited > c->segment_ms;
 }
@@ -369,6 +374,9 @@ static int active_segment(struct plog_partition *p, struct pending *a, s64 now,
 	if (err)
 		return err;
 	if (must_roll(p, seg, a, now)) {
+		/* recovery would not believe in more, and its list has an end */
+		if (plog_table(p)->count >= PLOG_SEGMENTS_MAX)
+			return -ENOSPC;
 		roll_start(p, a->first);
 		err = plog_roll_settle(p, a->first, true);
 		if (err)
@@ -521,6 +529,18 @@ static void note(struct plog_segment *seg, struct pending *a, u64 pos)
 		plog_segment_note(seg, plog_batch_last_offset(&b), b.max_timestamp, pos);
 }
 
+/* A leader's compacted log has gaps: recovery must not take them for damage. */
+static int note_gap(struct plog_partition *p)
+{
+	bool was;
+
+	mutex_lock(&p->state_lock);
+	was = p->saved.dense;
+	p->saved.dense = false;
+	mutex_unlock(&p->state_lock);
+	return was ? plog_save(p, false, true) : 0;
+}
+
 static int append_locked(struct plog_partition *p, struct pending *a,
 			 struct plog_append_args *args)
 {
@@ -545,6 +565,11 @@ static int append_locked(struct plog_partition *p, struct pending *a,
 		if (err)
 			return err;
 		p->clean_on_disk = false;
+	}
+	if (args->flags & PLOG_APPEND_REPLICA && a->first > p->pub.log_end) {
+		err = note_gap(p);
+		if (err)
+			return err;
 	}
 	err = active_segment(p, a, now, &seg);
 	if (err)

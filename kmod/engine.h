@@ -21,6 +21,9 @@
 #include "segment.h"
 #include "state.h"
 
+/* More segments than this in one directory are not believed: 1 PiB of log. */
+#define PLOG_SEGMENTS_MAX	(1u << 20)
+
 /* The segments, by base offset.  Replaced as a whole, read under RCU. */
 struct plog_table {
 	struct rcu_head rcu;

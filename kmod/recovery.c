@@ -16,9 +16,6 @@
 #include "compat/unaligned.h"
 #include "engine.h"
 
-/* More segments than this in one directory are not believed: 1 PiB of log. */
-#define SEGMENTS_MAX	(1u << 20)
-
 struct bases {
 	u32 count;
 	u32 room;
@@ -35,7 +32,7 @@ static int add_base(void *arg, const char *name, unsigned int len)
 		return 0;
 	if (b->count == b->room) {
 		room = b->room ? 2 * b->room : 16;
-		if (room > SEGMENTS_MAX)
+		if (room > PLOG_SEGMENTS_MAX)
 			return -E2BIG;
 		more = kvmalloc(room * sizeof(*more), GFP_KERNEL);
 		if (!more)
@@ -289,13 +286,24 @@ static u32 segment_of(const struct plog_table *table, s64 offset)
 }
 
 /* @log_end: -1 if there is no segment */
-static int scan(struct plog_partition *p, struct plog_table *table, s64 from, s64 *log_end)
+/*
+ * @dense: offsets have no gaps here. One behind the recovery point @from is what
+ * a power cut leaves that took the end of a segment, but not the next one.
+ */
+static int scan(struct plog_partition *p, struct plog_table *table, s64 from, bool dense,
+		s64 *log_end)
 {
 	u32 first = table->count ? segment_of(table, from) : 0, i;
 	s64 next = -1;
 	int ret = 0;
 
 	for (i = first; i < table->count && !ret; i++) {
+		s64 base = table->seg[i]->base;
+
+		if (dense && i > first && base > next && base > from) {
+			ret = 1;
+			break;
+		}
 		ret = scan_segment(p, table, i, &next);
 		if (ret < 0)
 			return ret;
@@ -428,6 +436,8 @@ int plog_recover(struct plog_partition *p)
 	err = find_bases(p, &bases);
 	if (err)
 		goto out_bases;
+	if (!known)
+		saved->dense = !bases.count;
 	table = make_table(p, &bases);
 	err = PTR_ERR_OR_ZERO(table);
 	if (err)
@@ -451,7 +461,7 @@ int plog_recover(struct plog_partition *p)
 	if (known && table->count)
 		pr_info("%s: was not closed cleanly, checking from offset %lld on\n", p->name,
 			(long long)saved->recovery_point);
-	err = scan(p, table, saved->recovery_point, &log_end);
+	err = scan(p, table, saved->recovery_point, saved->dense, &log_end);
 	if (err)
 		goto out_table;
 	err = find_active(p, table, &bases, saved->log_start, &log_end);

@@ -17,6 +17,7 @@
 #define VERSION		1
 #define FLAG_CLEAN	1
 #define FLAG_LEFTOVERS	2
+#define FLAG_DENSE	4
 #define CRC_AT		(PLOG_STATE_SLOT_SIZE - 4)
 
 static u32 slot_crc(const u8 *raw)
@@ -31,10 +32,11 @@ static int decode(const u8 *raw, struct plog_saved *s)
 	if (memcmp(raw, MAGIC, 8) || slot_crc(raw) != get_unaligned_le32(raw + CRC_AT))
 		return -ENOENT;
 	flags = get_unaligned_le32(raw + 12);
-	if (get_unaligned_le32(raw + 8) != VERSION || flags & ~(FLAG_CLEAN | FLAG_LEFTOVERS))
+	if (get_unaligned_le32(raw + 8) != VERSION || flags & ~(FLAG_CLEAN | FLAG_LEFTOVERS | FLAG_DENSE))
 		return -EOPNOTSUPP;
 	s->clean = flags & FLAG_CLEAN;
 	s->leftovers = flags & FLAG_LEFTOVERS;
+	s->dense = flags & FLAG_DENSE;
 	s->sequence = get_unaligned_le64(raw + 16);
 	s->recovery_point = get_unaligned_le64(raw + 24);
 	s->high_watermark = get_unaligned_le64(raw + 32);
@@ -56,7 +58,8 @@ static void encode(const struct plog_saved *s, u8 *raw)
 	memcpy(raw, MAGIC, 8);
 	put_unaligned_le32(VERSION, raw + 8);
 	put_unaligned_le32((s->clean ? FLAG_CLEAN : 0) |
-			   (s->leftovers ? FLAG_LEFTOVERS : 0), raw + 12);
+			   (s->leftovers ? FLAG_LEFTOVERS : 0) | (s->dense ? FLAG_DENSE : 0),
+			   raw + 12);
 	put_unaligned_le64(s->sequence, raw + 16);
 	put_unaligned_le64(s->recovery_point, raw + 24);
 	put_unaligned_le64(s->high_watermark, raw + 32);

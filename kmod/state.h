@@ -4,7 +4,7 @@
  * slots that are written in turn, each with a sequence number and a CRC32C, so
  * that a write that is cut short leaves the one before.  Little endian:
  *
- *   0 magic "plogstat" 8 | 8 version 4 | 12 flags 4 (1: clean, 2: leftovers) |
+ *   0 magic "plogstat" 8 | 8 version 4 | 12 flags 4 (1: clean, 2: leftovers, 4: dense) |
  *  16 sequence 8 | 24 recovery point 8 | 32 high watermark 8 |
  *  40 log start 8 | 48 log end 8 | 56 active segment 8 | 64 its bytes 8 |
  *  72 all bytes 8 | 80 max timestamp 8 | 88 leader epoch 4 | zeros |
@@ -29,12 +29,14 @@ struct plog_file;
  * struct plog_saved - the content of a slot
  * @clean: the log was closed cleanly: nothing but what follows has to be read
  * @leftovers: empty files named like segments may lie in the directory
+ * @dense: it began empty here and took no replica's batches: offsets have no gap
  * @recovery_point: all below is on stable storage and was checked
  * @log_end, @active_base, @active_bytes, @bytes, @max_timestamp: if @clean
  */
 struct plog_saved {
 	bool clean;
 	bool leftovers;
+	bool dense;
 	u64 sequence;
 	s64 recovery_point;
 	s64 high_watermark;

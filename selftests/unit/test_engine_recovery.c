@@ -118,6 +118,34 @@ static void test_torn_in_the_middle(void **state)
 	look_everywhere(52);
 }
 
+/* A power cut takes the end of a segment that was not synced, but not the next one. */
+static void test_gap_between_segments(void **state)
+{
+	size_t size = make_batch(env.buf, 1, 200, 0, 0), saved;
+	uint8_t slots[8192];
+
+	(void)state;
+	env.config.segment_bytes = 3000;
+	assert_int_equal(env_open(), 0);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	fill(1);
+	saved = file_read("plog.state", slots, sizeof(slots));
+	fill(39);
+	env_crash();
+	/* as of before the flushes behind the rolls */
+	file_cut("plog.state", 0);
+	file_write("plog.state", 0, slots, saved);
+	file_cut("00000000000000000011.log", 10 * size);
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().log_end, 21);
+	assert_int_equal(view().segments, 2);
+	assert_non_null(strstr(env.log, "cut off"));
+	look_everywhere(21);
+	fill(10);
+	look_everywhere(31);
+}
+
 static void test_clean_open_reads_nothing(void **state)
 {
 	struct plog_partition_stats st;
@@ -569,6 +597,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_torn_tail), T(test_flipped_bits), T(test_torn_in_the_middle),
+		T(test_gap_between_segments),
 		T(test_clean_open_reads_nothing), T(test_clean_mark_of_another_log),
 		T(test_damaged_indexes), T(test_damaged_state), T(test_old_format),
 		T(test_other_files), T(test_not_from_zero), T(test_not_a_file), T(test_truncate),
