@@ -102,7 +102,7 @@ static int prepare_replica(struct pending *a, struct iov_iter it)
 }
 
 /* What can be checked without the mutex. */
-static int prepare(struct pending *a, struct plog_append_args *args)
+static noinline_for_stack int prepare(struct pending *a, struct plog_append_args *args)
 {
 	bool daemon = args->flags & PLOG_APPEND_DAEMON;
 	struct plog_record_summary sum;
@@ -445,7 +445,7 @@ static int check_replica(struct plog_segment *seg, struct pending *a, u64 pos)
 }
 
 /* Is what lies in the file behind the header what the header says? */
-static int check_file(struct plog_segment *seg, struct pending *a, u64 pos)
+static noinline_for_stack int check_file(struct plog_segment *seg, struct pending *a, u64 pos)
 {
 	struct plog_record_summary sum;
 	struct plog_source src;

@@ -5,6 +5,7 @@
  * A dump goes on at the id, or the offset, behind the last one it sent, whatever
  * came or went meanwhile; the reader is told when it did (NLM_F_DUMP_INTR).
  */
+#include <linux/fs.h>
 #include <linux/plog.h>
 #include <linux/plog_netlink.h>
 #include <linux/slab.h>
@@ -275,10 +276,19 @@ int plog_dump_segments_start(struct netlink_callback *cb)
 	dump = dump_of(cb);
 	part = plog_netlink_find(dump->instance, tb[PLOG_A_PARTITION_TOPIC],
 				 tb[PLOG_A_PARTITION_INDEX], &dump->why);
-	if (IS_ERR(part))
+	if (IS_ERR(part)) {
 		dump->refused = PTR_ERR(part);
-	else
-		dump->part = part;
+		return 0;
+	}
+	/* It opens files, and may build an index anew: nothing for strangers. */
+	dump->refused = plog_part_permission(part, MAY_READ);
+	if (dump->refused) {
+		NL_SET_ERR_MSG(&dump->why,
+			       "the partition's owner and mode do not let the caller read");
+		plog_part_put(part);
+		return 0;
+	}
+	dump->part = part;
 	return 0;
 }
 

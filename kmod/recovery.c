@@ -251,6 +251,13 @@ static int scan_segment(struct plog_partition *p, struct plog_table *table, u32 
 	if (err)
 		return err;
 	size = plog_file_size(seg->log);
+	if (size > INT_MAX) {
+		/* positions in an index have 31 bits: nobody wrote that as a log */
+		pr_err("%s: %020lld.log has %llu bytes, more than a segment can: move it away\n",
+		       p->name, (long long)seg->base, (unsigned long long)size);
+		err = -EFBIG;
+		goto out;
+	}
 	err = refuse_old_format(p, seg, size);
 	if (err)
 		goto out;
@@ -382,6 +389,7 @@ static bool is_clean(struct plog_partition *p, struct plog_table *table,
 		return false;
 	seg = table->seg[table->count - 1];
 	if (seg->base != saved->active_base || saved->log_end < seg->base ||
+	    saved->log_end < saved->log_start ||
 	    plog_segment_use(seg, p->dir))
 		return false;
 	same = seg->end == saved->active_bytes;

@@ -13,6 +13,7 @@
 #endif
 #define __acquires(x)
 #define __releases(x)
+#define noinline_for_stack
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define fallthrough	__attribute__((fallthrough))
