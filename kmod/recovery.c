@@ -478,6 +478,12 @@ int plog_recover(struct plog_partition *p)
 	err = add_up(p, table, &bytes, &max_timestamp);
 	if (err)
 		goto out_table;
+	if (!known && saved->dense) {
+		/* that it is dense, for an open that follows a power cut */
+		err = plog_state_write(p->dir, saved, false);
+		if (err)
+			goto out_table;
+	}
 	go_online(p, table, log_end, bytes, max_timestamp);
 	if (p->recovery_point < log_end)
 		plog_flush_queue(p);

@@ -10,7 +10,7 @@ top=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
 cd "$top" || exit 1
 # Everything is built: as if make had called it.
 export MAKELEVEL=1
-export PORT=19512 WHERE=host PLOG_STATE=/root/plog-run-test
+export PORT=19512 WHERE=host PLOG_STATE=/var/tmp/plog-run-test
 log=/tmp/run.log
 
 # The guest has no modules.dep of its own: what modprobe would load.

@@ -307,8 +307,10 @@ static void do_power_cut(void)
 			file_cut(name, pos + rnd(size));
 		else
 			file_write(name, pos, zeros, 61);
-		/* below the log start nothing is missed */
-		model_cut(base < m.start ? m.start : base);
+		/* the batch may begin below the log start, where the log begins anew then */
+		model_cut(base);
+		if (m.end < m.start)
+			m.end = m.start;
 	}
 	reopen();
 }
