@@ -436,7 +436,8 @@ TEST_F_TIMEOUT(fault, copies_taken_under_load_recover, 120)
 				b.data[b.size - 1] ^= 1;
 				APPEND(b.data, b.size);
 				b.data[b.size - 1] ^= 1;
-				usleep(20000);
+				/* slower than the copies are read, on any kernel */
+				usleep(b.size > 65536 ? 400000 : 20000);
 			}
 		}
 	}
