@@ -4,6 +4,7 @@
  * with its logs closed, and it finds them again. These tests remove and insert
  * it; they leave it inserted.
  */
+#include <poll.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -63,6 +64,14 @@ static int module_cycle(void)
 	return ret ? ret : wait_control();
 }
 
+/* Is there something to read, in the time that a slow machine may take? */
+static bool arrives(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 30000) == 1 && p.revents & POLLIN;
+}
+
 FIXTURE(module)
 {
 	struct instance in;
@@ -112,15 +121,22 @@ TEST_F(module, open_descriptor_holds_it)
 
 TEST_F(module, blocked_reader_holds_it)
 {
-	pid_t pid = child();
-	int status;
+	int ready[2], status;
+	pid_t pid;
 
+	ASSERT_EQ(0, pipe(ready));
+	pid = child();
 	if (!pid) {
 		char c;
 		int fd = partition_bind("t", 0, 0);
 
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
 		_exit(read(fd, &c, 1) == 1);
 	}
+	ASSERT_TRUE(arrives(ready[0]));
+	close(ready[0]);
+	close(ready[1]);
 	usleep(200000);
 	EXPECT_EQ(-EAGAIN, module_remove());
 	kill(pid, SIGKILL);
@@ -151,6 +167,7 @@ TEST_F(module, splice_in_flight_holds_it)
 		sendfile(pair[0], fd, NULL, loc.length);
 		_exit(0);
 	}
+	ASSERT_TRUE(arrives(pair[1]));
 	usleep(300000);
 	ASSERT_EQ(0, waitpid(pid, &status, WNOHANG));
 	EXPECT_EQ(-EAGAIN, module_remove());
