@@ -69,6 +69,48 @@ TEST_F(log, partitions_are_private_unless_said)
 	EXPECT_EQ(EACCES, AS(STRANGER, STRANGER, bind_only("t", O_WRONLY)));
 }
 
+static int count_segment(const struct nlmsghdr *nlh, void *data)
+{
+	(void)nlh;
+	++*(int *)data;
+	return MNL_CB_OK;
+}
+
+/* How many segments the caller is told of; -ENOMSG if a refusal had no text. */
+static int dump_segments(const char *topic)
+{
+	char buf[NL_BUF_SIZE];
+	struct nlmsghdr *nlh;
+	struct nlattr *nest;
+	int segments = 0, ret;
+	struct nl nl;
+
+	ret = nl_open(&nl);
+	if (ret)
+		return ret;
+	nlh = nl_begin(&nl, buf, PLOG_CMD_SEGMENT_GET, NLM_F_DUMP);
+	nest = mnl_attr_nest_start(nlh, PLOG_A_PARTITION);
+	mnl_attr_put_strz(nlh, PLOG_A_PARTITION_TOPIC, topic);
+	mnl_attr_put_u32(nlh, PLOG_A_PARTITION_INDEX, 0);
+	mnl_attr_nest_end(nlh, nest);
+	ret = nl_talk(&nl, nlh, count_segment, &segments);
+	if (ret && !nl.error_text[0])
+		ret = -ENOMSG;
+	nl_close(&nl);
+	return ret ? ret : segments;
+}
+
+/* The dump opens files of the partition, and may build an index anew. */
+TEST_F(log, segments_are_for_readers)
+{
+	ASSERT_EQ(0, topic_with(&self->in, "open", 0, 0, 0604, 0));
+	EXPECT_EQ(1, dump_segments("t"));
+	EXPECT_EQ(EACCES, AS(STRANGER, STRANGER, dump_segments("t")));
+	EXPECT_EQ(0, AS(STRANGER, STRANGER, ({
+		dump_segments("open") == 1 ? 0 : -1;
+	})));
+}
+
 TEST_F(log, bind_checks_the_permission_bits)
 {
 	static const struct {
