@@ -26,6 +26,8 @@ enum {
 	 * INSTANCE_GET: -> PLOG_A_INSTANCE
 	 * INSTANCE_SET: PLOG_A_INSTANCE with DATA_DIR, DIR_FD and LOCK_FD
 	 * makes the instance; -EBUSY if there is one with another directory.
+	 * With MAX_* also changes limits, those of the instance or, without
+	 * DATA_DIR, of the namespace whether one runs or not.
 	 * INSTANCE_STOP: closes all partitions cleanly and ends the instance,
 	 * in the background; the event INSTANCE_NTF with state STOPPED tells
 	 * when.
@@ -62,6 +64,36 @@ enum {
 	PLOG_CMD_RELAY_REQUEST,
 	PLOG_CMD_RELAY_REPLY,
 
+	/*
+	 * In the background; PARTITION_NTF follows where something changed.
+	 * RETENTION_RUN: look now what retention keeps, and which files can be
+	 * deleted: of all partitions, or of PLOG_A_PARTITION with TOPIC, or
+	 * with TOPIC and INDEX.
+	 * PARTITION_ROLL: begin a new segment, unless the last one is empty.
+	 * PARTITION_DELETE_RECORDS: TOPIC, INDEX and LOG_START, which is to be
+	 * on stable storage before it is seen; -ERANGE above the high watermark.
+	 */
+	PLOG_CMD_RETENTION_RUN,
+	PLOG_CMD_PARTITION_ROLL,
+	PLOG_CMD_PARTITION_DELETE_RECORDS,
+
+	/*
+	 * Retired segments, whose files wait to be deleted.
+	 * RETIRED_GET: dump (PLOG_A_PARTITION with TOPIC, or TOPIC and INDEX, optional).
+	 * RETIRED_TAKE: TOPIC, INDEX, BASE_OFFSET and the daemon's INCARNATION:
+	 * from now on the caller alone deletes these files.
+	 * RETIRED_DONE: the same, and FAILED if they are still there.
+	 * RETIRED_NTF: a partition, TOPIC and INDEX, has some that can be
+	 * deleted; sent while a daemon is registered.
+	 */
+	PLOG_CMD_RETIRED_GET,
+	PLOG_CMD_RETIRED_TAKE,
+	PLOG_CMD_RETIRED_DONE,
+	PLOG_CMD_RETIRED_NTF,
+
+	/* EPOCH_GET: dump of one partition's leader epochs. */
+	PLOG_CMD_EPOCH_GET,
+
 	__PLOG_CMD_MAX,
 };
 #define PLOG_CMD_MAX (__PLOG_CMD_MAX - 1)
@@ -73,6 +105,8 @@ enum {
 	PLOG_A_STATS,		/* nest PLOG_A_STATS_* */
 	PLOG_A_SEGMENT,		/* nest PLOG_A_SEGMENT_* */
 	PLOG_A_RELAY,		/* nest PLOG_A_RELAY_* */
+	PLOG_A_RETIRED,		/* nest PLOG_A_RETIRED_* */
+	PLOG_A_EPOCH,		/* nest PLOG_A_EPOCH_* */
 	__PLOG_A_MAX,
 };
 #define PLOG_A_MAX (__PLOG_A_MAX - 1)
@@ -95,6 +129,13 @@ enum {
 	PLOG_A_INSTANCE_VERSION,	/* string: of the module */
 	PLOG_A_INSTANCE_DIR_FD,		/* s32: DATA_DIR itself */
 	PLOG_A_INSTANCE_PAD,
+	PLOG_A_INSTANCE_RETENTION_CHECK_MS, /* u32: how often retention looks, 1 to INT_MAX */
+	/* What the instance refuses to pass; Documentation/limits.rst. */
+	PLOG_A_INSTANCE_MAX_PARTITIONS,	/* u32: 1 to 1048576 */
+	PLOG_A_INSTANCE_MAX_WAITERS,	/* u32: calls that wait, a partition; 1 to 1048576 */
+	PLOG_A_INSTANCE_MAX_DESCRIPTORS, /* u32: of the device, without CAP_NET_ADMIN; 1 to INT_MAX */
+	PLOG_A_INSTANCE_MAX_APPEND_BYTES, /* u32: one append; 1024 to 64 MiB */
+	PLOG_A_INSTANCE_DESCRIPTORS,	/* u32: of the device that are open now */
 	__PLOG_A_INSTANCE_MAX,
 };
 #define PLOG_A_INSTANCE_MAX (__PLOG_A_INSTANCE_MAX - 1)
@@ -125,6 +166,14 @@ enum {
 	PLOG_A_PARTITION_INDEX_BYTES,	/* u32: segment.index.bytes */
 	PLOG_A_PARTITION_MAX_TIMESTAMP,	/* s64 */
 	PLOG_A_PARTITION_PAD,
+	PLOG_A_PARTITION_RETENTION_MS,	/* s64: retention.ms, -1: no limit */
+	PLOG_A_PARTITION_RETENTION_BYTES, /* s64: retention.bytes, -1: no limit */
+	PLOG_A_PARTITION_FILE_DELETE_DELAY_MS, /* u64: file.delete.delay.ms */
+	PLOG_A_PARTITION_SEGMENT_JITTER_MS, /* u64: segment.jitter.ms */
+	PLOG_A_PARTITION_FLUSH_MESSAGES, /* u64: flush.messages, S64_MAX: never */
+	PLOG_A_PARTITION_FLUSH_MS,	/* u64: flush.ms, S64_MAX: never */
+	PLOG_A_PARTITION_PREALLOCATE,	/* u8: preallocate */
+	PLOG_A_PARTITION_RETIRED,	/* u32: segments whose files wait to be deleted */
 	__PLOG_A_PARTITION_MAX,
 };
 #define PLOG_A_PARTITION_MAX (__PLOG_A_PARTITION_MAX - 1)
@@ -145,6 +194,15 @@ enum {
 	PLOG_A_STATS_RECOVERED_BYTES,	/* bytes scanned by recovery */
 	PLOG_A_STATS_TRUNCATED_BYTES,	/* bytes cut off by recovery and truncation */
 	PLOG_A_STATS_PAD,
+	PLOG_A_STATS_RETIRED_SEGMENTS,	/* u64: segments that retention and log starts took away */
+	PLOG_A_STATS_RETIRED_BYTES,	/* u64: bytes of their logs */
+	PLOG_A_STATS_LOOKUPS,		/* looks for a record by its time */
+	PLOG_A_STATS_SYNC_ERRORS,	/* syncs that failed: the partition is fenced */
+	PLOG_A_STATS_INDEX_REBUILDS,	/* indexes built anew from their log */
+	/* As it is now, no counters. */
+	PLOG_A_STATS_WAITERS,		/* calls that wait for records or acknowledgement */
+	PLOG_A_STATS_OPEN_FILES,	/* log and index files that are open */
+	PLOG_A_STATS_PINS,		/* extents that readers hold */
 	__PLOG_A_STATS_MAX,
 };
 #define PLOG_A_STATS_MAX (__PLOG_A_STATS_MAX - 1)
@@ -158,9 +216,33 @@ enum {
 	PLOG_A_SEGMENT_ACTIVE,		/* u8 */
 	PLOG_A_SEGMENT_PINS,		/* u32: extents that hold it */
 	PLOG_A_SEGMENT_PAD,
+	PLOG_A_SEGMENT_GENERATION,	/* u64: of the table it stands in, for PLOG_IOC_SWAP */
 	__PLOG_A_SEGMENT_MAX,
 };
 #define PLOG_A_SEGMENT_MAX (__PLOG_A_SEGMENT_MAX - 1)
+
+/* PLOG_A_RETIRED_STATE */
+enum {
+	PLOG_RETIRED_STATE_DELAYED = 0,	/* file.delete.delay.ms is not over */
+	PLOG_RETIRED_STATE_HELD = 1,	/* somebody reads it */
+	PLOG_RETIRED_STATE_READY = 2,	/* to be deleted */
+	PLOG_RETIRED_STATE_EMPTIED = 3,	/* the same, without content */
+	PLOG_RETIRED_STATE_TAKEN = 4,	/* being deleted */
+};
+
+enum {
+	PLOG_A_RETIRED_TOPIC = 1,	/* string */
+	PLOG_A_RETIRED_INDEX,		/* u32 */
+	PLOG_A_RETIRED_BASE_OFFSET,	/* s64: that its files are named by */
+	PLOG_A_RETIRED_BYTES,		/* u64: of its log */
+	PLOG_A_RETIRED_PINS,		/* u32: extents that hold it */
+	PLOG_A_RETIRED_STATE,		/* u32, PLOG_RETIRED_STATE_* */
+	PLOG_A_RETIRED_INCARNATION,	/* u64: the daemon that takes it; absent: there is no daemon */
+	PLOG_A_RETIRED_FAILED,		/* u8: 1 = could not be deleted, is tried again */
+	PLOG_A_RETIRED_PAD,
+	__PLOG_A_RETIRED_MAX,
+};
+#define PLOG_A_RETIRED_MAX (__PLOG_A_RETIRED_MAX - 1)
 
 enum {
 	PLOG_A_RELAY_PORT = 1,	/* u32: netlink port of the asker */
@@ -169,5 +251,13 @@ enum {
 	__PLOG_A_RELAY_MAX,
 };
 #define PLOG_A_RELAY_MAX (__PLOG_A_RELAY_MAX - 1)
+
+enum {
+	PLOG_A_EPOCH_LEADER_EPOCH = 1,	/* s32 */
+	PLOG_A_EPOCH_START_OFFSET,	/* s64: where it begins */
+	PLOG_A_EPOCH_PAD,
+	__PLOG_A_EPOCH_MAX,
+};
+#define PLOG_A_EPOCH_MAX (__PLOG_A_EPOCH_MAX - 1)
 
 #endif /* _UAPI_LINUX_PLOG_NETLINK_H */
