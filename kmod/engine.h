@@ -120,6 +120,7 @@ struct plog_look {
 /* partition.c */
 extern struct workqueue_struct *plog_roll_wq;	/* never waits for a partition */
 extern struct workqueue_struct *plog_flush_wq;
+extern struct workqueue_struct *plog_file_wq;	/* takes no lock of ours */
 
 s64 plog_now_ms(void);
 

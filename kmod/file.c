@@ -12,11 +12,14 @@
  * freezer needs nothing of ours.  (Dropping the mutex for the wait would mean
  * checking everything of an append again, between its payload and its header
  * too, where a caller that is killed would leave the cut to somebody else.)
- * The cut after a failed write waits like every truncate(2).
+ * The cut after a failed write waits like every truncate(2); a truncation that is asked
+ * for waits killably first, see plog_dir_thawed().
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/fadvise.h>
+#include <linux/falloc.h>
+#include <linux/fcntl.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hash.h>
@@ -28,6 +31,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/stat.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 #include <linux/workqueue.h>
@@ -35,6 +39,7 @@
 #include "compat.h"
 #include "compat/crc32c.h"
 #include "engine.h"
+#include "object.h"
 #include "vfs.h"
 
 /* A frozen filesystem is tried again this often: nothing tells of a thaw. */
@@ -110,6 +115,7 @@ struct plog_dir *plog_dir_get(int fd)
 	dir->cred = get_current_cred();
 	dir->memcg = get_mem_cgroup_from_mm(current->mm);
 	fput(filp);
+	plog_object_created(PLOG_OBJECT_DIRECTORY);
 	return dir;
 
 out_put:
@@ -124,6 +130,7 @@ void plog_dir_put(struct plog_dir *dir)
 	put_cred(dir->cred);
 	mem_cgroup_put(dir->memcg);
 	kfree(dir);
+	plog_object_destroyed(PLOG_OBJECT_DIRECTORY);
 }
 
 int plog_dir_claim(struct plog_dir *dir)
@@ -281,26 +288,103 @@ static struct mem_cgroup *hold_memcg(struct mem_cgroup *memcg)
 	return memcg;
 }
 
+/*
+ * Nothing but a regular file is opened: the open of a FIFO takes the pipe's lock,
+ * which comes before ours, and a device may do anything.
+ * Return: 1 if there is one, 0 if there is nothing of the name, or an error.
+ */
+static int peek(struct plog_dir *dir, const char *name)
+{
+	struct file *filp = file_open_root(&dir->path, name, O_PATH | O_NOFOLLOW, 0);
+	int ret;
+
+	if (IS_ERR(filp))
+		return PTR_ERR(filp) == -ENOENT ? 0 : PTR_ERR(filp);
+	ret = S_ISREG(file_inode(filp)->i_mode) ? 1 : -EINVAL;
+	put_file(filp);
+	return ret;
+}
+
+/*
+ * A name is walked to twice at most, also where its file is made: ten thousand
+ * partitions that open do this six times each.
+ */
+static struct file *open_name(struct plog_dir *dir, const char *name, int oflags)
+{
+	const struct cred *old = override_creds(dir->cred);
+	int there = peek(dir, name);
+	struct file *filp;
+
+	if (there < 0)
+		filp = ERR_PTR(there);
+	else if (there)
+		filp = file_open_root(&dir->path, name, oflags & ~O_CREAT, 0644);
+	else if (oflags & O_CREAT)
+		/* what somebody puts there meanwhile is not opened unseen */
+		filp = file_open_root(&dir->path, name, oflags | O_EXCL, 0644);
+	else
+		filp = ERR_PTR(-ENOENT);
+	revert_creds(old);
+	return filp;
+}
+
+/*
+ * struct creation - a file that a worker makes
+ */
+struct creation {
+	struct work_struct work;
+	struct plog_dir *dir;
+	const char *name;
+	int oflags;
+	struct file *filp;
+};
+
+static void create_work(struct work_struct *work)
+{
+	struct creation *c = container_of(work, struct creation, work);
+
+	c->filp = open_name(c->dir, c->name, c->oflags);
+}
+
+/*
+ * The umask that would count is that of whoever reads or writes the log just now.
+ * Theirs can make a file that the next Kafka cannot open; a worker's is 022.
+ */
+static struct file *create_name(struct plog_dir *dir, const char *name, int oflags)
+{
+	struct creation c = { .dir = dir, .name = name, .oflags = oflags | O_CREAT };
+
+	if (current->flags & PF_KTHREAD)
+		return open_name(dir, name, c.oflags);
+	INIT_WORK_ONSTACK(&c.work, create_work);
+	queue_work(plog_file_wq, &c.work);
+	flush_work(&c.work);
+	destroy_work_on_stack(&c.work);
+	return c.filp;
+}
+
 struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 				 unsigned int flags)
 {
 	int oflags = O_LARGEFILE | O_NOFOLLOW | O_NONBLOCK;
-	const struct cred *old;
 	struct plog_file *file;
 	struct inode *inode;
 	struct file *filp;
 	int err;
 
 	oflags |= flags & PLOG_FILE_RDONLY ? O_RDONLY : O_RDWR;
-	if (flags & PLOG_FILE_CREATE)
-		oflags |= O_CREAT;
-
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return ERR_PTR(-ENOMEM);
-	old = override_creds(dir->cred);
-	filp = file_open_root(&dir->path, name, oflags, 0644);
-	revert_creds(old);
+	if (flags & PLOG_FILE_CREATE && current->flags & PF_KTHREAD)
+		filp = create_name(dir, name, oflags);
+	else
+		filp = open_name(dir, name, oflags);
+	/* not there, or gone by the time it was opened */
+	if (flags & PLOG_FILE_CREATE && PTR_ERR(filp) == -ENOENT)
+		filp = create_name(dir, name, oflags);
+	if (PTR_ERR(filp) == -EEXIST)
+		filp = open_name(dir, name, oflags);
 	if (IS_ERR(filp)) {
 		err = PTR_ERR(filp);
 		/* What O_NOFOLLOW says of a symbolic link, and open of a FIFO or socket. */
@@ -324,6 +408,7 @@ struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 	spin_unlock(&filp->f_lock);
 	file->filp = filp;
 	file->memcg = hold_memcg(dir->memcg);
+	plog_object_created(PLOG_OBJECT_FILE);
 	return file;
 
 out_put:
@@ -338,6 +423,7 @@ void plog_file_close(struct plog_file *file)
 	put_file(file->filp);
 	mem_cgroup_put(file->memcg);
 	kfree(file);
+	plog_object_destroyed(PLOG_OBJECT_FILE);
 }
 
 struct file *plog_file_filp(struct plog_file *file)
@@ -348,6 +434,17 @@ struct file *plog_file_filp(struct plog_file *file)
 struct mem_cgroup *plog_file_charge(struct plog_file *file)
 {
 	return set_active_memcg(file->memcg);
+}
+
+bool plog_file_same(struct plog_file *a, struct plog_file *b)
+{
+	return file_inode(a->filp) == file_inode(b->filp);
+}
+
+void plog_file_identity(struct plog_file *file, u64 *inode, u32 *gen)
+{
+	*inode = file_inode(file->filp)->i_ino;
+	*gen = file_inode(file->filp)->i_generation;
 }
 
 u64 plog_file_size(struct plog_file *file)
@@ -442,6 +539,19 @@ ssize_t plog_file_read_iter(struct plog_file *file, struct iov_iter *to, u64 pos
 	return n == -ERESTARTSYS ? -EINTR : n;
 }
 
+int plog_dir_thawed(struct plog_dir *dir)
+{
+	struct super_block *sb = dir->path.dentry->d_sb;
+
+	while (!sb_start_write_trylock(sb)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_killable(msecs_to_jiffies(PLOG_FREEZE_POLL_MS));
+	}
+	sb_end_write(sb);
+	return 0;
+}
+
 static int start_write(struct file *filp)
 {
 	while (!file_start_write_trylock(filp)) {
@@ -522,6 +632,24 @@ static int crc_by_read(struct plog_file *file, void **page, u64 pos, size_t len,
 	return 0;
 }
 
+/* As much as @folio has of @len bytes at @pos; 0 if it is not there. */
+static u64 crc_of_folio(struct folio *folio, u64 pos, u64 len, u32 *crc)
+{
+	u64 at = folio_pos(folio), end = at + folio_size(folio), from = pos;
+
+	if (pos < at || pos >= end || !folio_test_uptodate(folio))
+		return 0;
+	for (end = min(end, pos + len); pos < end;) {
+		void *bytes = kmap_local_folio(folio, offset_in_folio(folio, pos));
+		size_t n = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(pos));
+
+		*crc = crc32c(*crc, bytes, n);
+		kunmap_local(bytes);
+		pos += n;
+	}
+	return end - from;
+}
+
 int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc)
 {
 	struct address_space *mapping = file->filp->f_mapping;
@@ -529,38 +657,56 @@ int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc)
 	int err = 0;
 
 	while (len) {
-		struct folio *folio = filemap_get_folio(mapping, pos >> PAGE_SHIFT);
-		size_t n = min_t(u64, len, PAGE_SIZE - offset_in_page(pos));
+		pgoff_t next = pos >> PAGE_SHIFT;
+		struct folio_batch batch;
+		unsigned int i;
+		u64 done = 0, n;
 
-		/* A miss is NULL up to 6.2 and an error pointer later. */
-		if (!IS_ERR_OR_NULL(folio) && folio_test_uptodate(folio)) {
-			u64 end = folio_pos(folio) + folio_size(folio);
-
-			for (;;) {
-				void *at = kmap_local_folio(folio, offset_in_folio(folio, pos));
-
-				*crc = crc32c(*crc, at, n);
-				kunmap_local(at);
-				pos += n;
-				len -= n;
-				if (!len || pos >= end)
-					break;
-				n = min_t(u64, len, PAGE_SIZE);
-			}
-			folio_put(folio);
-		} else {
-			if (!IS_ERR_OR_NULL(folio))
-				folio_put(folio);
+		/* Some kernels name a large folio twice: the second time it gives nothing. */
+		folio_batch_init(&batch);
+		filemap_get_folios_contig(mapping, &next, (pos + len - 1) >> PAGE_SHIFT, &batch);
+		for (i = 0; i < folio_batch_count(&batch); i++) {
+			if (done < len)
+				done += crc_of_folio(batch.folios[i], pos + done, len - done, crc);
+			folio_put(batch.folios[i]);
+		}
+		if (!done) {
+			n = min_t(u64, len, PAGE_SIZE - offset_in_page(pos));
 			err = crc_by_read(file, &page, pos, n, crc);
 			if (err)
 				break;
-			pos += n;
-			len -= n;
+			done = n;
 		}
+		pos += done;
+		len -= done;
 		cond_resched();
 	}
 	free_page((unsigned long)page);
 	return err;
+}
+
+bool plog_file_page_get(struct plog_file *file, u64 pos, struct plog_page *page)
+{
+	struct folio *folio = filemap_get_folio(file->filp->f_mapping, pos >> PAGE_SHIFT);
+
+	if (IS_ERR_OR_NULL(folio))
+		return false;
+	if (!folio_test_uptodate(folio)) {
+		folio_put(folio);
+		return false;
+	}
+	page->pos = round_down(pos, PAGE_SIZE);
+	page->len = PAGE_SIZE;
+	page->at = kmap_local_folio(folio, offset_in_folio(folio, page->pos));
+	page->ref = folio;
+	return true;
+}
+
+void plog_file_page_put(struct plog_page *page)
+{
+	kunmap_local(page->at);
+	folio_put(page->ref);
+	page->at = NULL;
 }
 
 /* A truncation in a worker's hands. */
@@ -601,16 +747,50 @@ int plog_file_truncate(struct plog_file *file, u64 size)
 	if (err != -EINTR && err != -ERESTARTSYS)
 		return err;
 	INIT_WORK_ONSTACK(&t.work, truncate_work);
-	queue_work(plog_roll_wq, &t.work);
+	queue_work(plog_file_wq, &t.work);
 	flush_work(&t.work);
 	destroy_work_on_stack(&t.work);
 	return t.err;
+}
+
+int plog_file_preallocate(struct plog_file *file, u64 size)
+{
+	const struct cred *old_cred = override_creds(file->filp->f_cred);
+	struct mem_cgroup *old = plog_file_charge(file);
+	int err;
+
+	err = vfs_fallocate(file->filp, FALLOC_FL_KEEP_SIZE, 0, size);
+	set_active_memcg(old);
+	revert_creds(old_cred);
+	return err;
+}
+
+s64 plog_file_mtime_ms(struct plog_file *file)
+{
+	struct kstat stat;
+	int err;
+
+	/* inodes keep it in another way in each version; this never changed */
+	err = vfs_getattr(&file->filp->f_path, &stat, STATX_MTIME, AT_STATX_SYNC_AS_STAT);
+	if (err || !(stat.result_mask & STATX_MTIME))
+		return -1;
+	return stat.mtime.tv_sec * MSEC_PER_SEC + stat.mtime.tv_nsec / NSEC_PER_MSEC;
 }
 
 int plog_file_sync(struct plog_file *file, u64 start, u64 end)
 {
 	/* The size is part of what is needed to read the data back. */
 	return vfs_fsync_range(file->filp, start, end, 1);
+}
+
+int plog_file_failed(struct plog_file *file)
+{
+	return filemap_check_wb_err(file->filp->f_mapping, READ_ONCE(file->filp->f_wb_err));
+}
+
+void plog_file_doubt(struct plog_file *file)
+{
+	vfs_fadvise(file->filp, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 void plog_file_readahead(struct plog_file *file, u64 pos, u64 len)

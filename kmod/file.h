@@ -26,6 +26,17 @@ struct plog_dir *plog_dir_get(int fd);
 void plog_dir_put(struct plog_dir *dir);
 
 /**
+ * plog_dir_thawed() - wait until the filesystem is not frozen
+ *
+ * For what changes files by calls that wait for a thaw as truncate(2) does, and cannot
+ * be killed there.  A freeze that begins afterwards is such a wait all the same: who
+ * asks does it with no lock held, right before.
+ *
+ * Return: 0, or -EINTR for a fatal signal.
+ */
+int plog_dir_thawed(struct plog_dir *dir);
+
+/**
  * plog_dir_sync() - make names created in @dir durable
  */
 int plog_dir_sync(struct plog_dir *dir);
@@ -53,6 +64,16 @@ struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 void plog_file_close(struct plog_file *file);
 
 u64 plog_file_size(struct plog_file *file);
+
+/**
+ * plog_file_identity() - what tells the file from others of its filesystem
+ * @inode: never 0
+ * @gen: differs where the filesystem has used the number for another file before
+ */
+void plog_file_identity(struct plog_file *file, u64 *inode, u32 *gen);
+
+/* Do both mean the same file, whatever its names? */
+bool plog_file_same(struct plog_file *a, struct plog_file *b);
 
 /**
  * plog_file_read() - read @len bytes at @pos into kernel memory
@@ -93,9 +114,50 @@ int plog_file_write_iter(struct plog_file *file, struct iov_iter *from, u64 pos)
 int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc);
 
 /**
+ * struct plog_page - a page of a file's, mapped to look at
+ * @at: its bytes; NULL if none is mapped
+ * @len: how many
+ * @pos: of the first in the file
+ * @ref: what holds it
+ */
+struct plog_page {
+	const u8 *at;
+	u32 len;
+	u64 pos;
+	void *ref;
+};
+
+/**
+ * plog_file_page_get() - map the page that the page cache has of @pos
+ *
+ * What lies behind the end of the file reads as zeros.  The caller may sleep
+ * while it is mapped, and puts one before it gets another.
+ *
+ * Return: was it there? Else read the file.
+ */
+bool plog_file_page_get(struct plog_file *file, u64 pos, struct plog_page *page);
+void plog_file_page_put(struct plog_page *page);
+
+/**
  * plog_file_truncate() - set the size
  */
 int plog_file_truncate(struct plog_file *file, u64 size);
+
+/**
+ * plog_file_preallocate() - have room on the disk for @size bytes
+ *
+ * The size of the file stays: no reader and no recovery ever sees a tail of
+ * zeros.  plog_file_truncate() to the size gives what was not used back.
+ * Return: 0, -EOPNOTSUPP, -ENOSPC, ...
+ */
+int plog_file_preallocate(struct plog_file *file, u64 size);
+
+/**
+ * plog_file_mtime_ms() - when it was written to last, milliseconds since 1970
+ *
+ * Return: -1 if the filesystem does not tell.
+ */
+s64 plog_file_mtime_ms(struct plog_file *file);
 
 /**
  * plog_file_sync() - data and size on stable storage
@@ -105,6 +167,24 @@ int plog_file_truncate(struct plog_file *file, u64 size);
  * for the partition (an fsync is never retried).
  */
 int plog_file_sync(struct plog_file *file, u64 start, u64 end);
+
+/**
+ * plog_file_failed() - has a write to the disk failed that no sync has told of?
+ *
+ * Cheap, and asking changes nothing: the next plog_file_sync() tells it still.
+ * Return: 0, or the error (since the file was opened).
+ */
+int plog_file_failed(struct plog_file *file);
+
+/**
+ * plog_file_doubt() - read from the disk what comes next
+ *
+ * Drops what the page cache has of it and need not be written.  Where writing
+ * failed, pages are left behind that are clean and yet not on the disk: taken for
+ * the log they could be lost below what is synced later.  What somebody still
+ * holds (a pipe) stays.
+ */
+void plog_file_doubt(struct plog_file *file);
 
 /**
  * plog_file_readahead() - start reading @len bytes at @pos, without waiting

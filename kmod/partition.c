@@ -20,6 +20,7 @@
 
 struct workqueue_struct *plog_roll_wq;
 struct workqueue_struct *plog_flush_wq;
+struct workqueue_struct *plog_file_wq;
 
 int plog_engine_init(void)
 {
@@ -28,17 +29,26 @@ int plog_engine_init(void)
 	if (!plog_roll_wq)
 		return -ENOMEM;
 	plog_flush_wq = alloc_workqueue("plog_flush", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!plog_flush_wq) {
-		destroy_workqueue(plog_roll_wq);
-		return -ENOMEM;
-	}
+	if (!plog_flush_wq)
+		goto err_roll;
+	/* and a third: who waits for a file may hold locks that a roll takes */
+	plog_file_wq = alloc_workqueue("plog_file", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!plog_file_wq)
+		goto err_flush;
 	return 0;
+
+err_flush:
+	destroy_workqueue(plog_flush_wq);
+err_roll:
+	destroy_workqueue(plog_roll_wq);
+	return -ENOMEM;
 }
 
 void plog_engine_exit(void)
 {
 	destroy_workqueue(plog_flush_wq);
 	destroy_workqueue(plog_roll_wq);
+	destroy_workqueue(plog_file_wq);
 	rcu_barrier();
 }
 

@@ -15,6 +15,13 @@
 
 #include "have.h"
 
+/* struct folio_batch: in <linux/pagevec.h> before it got a header of its own */
+#ifdef HAVE_LINUX_FOLIO_BATCH_H
+#include <linux/folio_batch.h>
+#else
+#include <linux/pagevec.h>
+#endif
+
 #ifdef HAVE_LINUX_FILELOCK_H
 #include <linux/filelock.h>
 #endif

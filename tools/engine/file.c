@@ -19,6 +19,7 @@
 #include <shim.h>
 
 #include "../../kmod/file.h"
+#include "../../kmod/object.h"
 
 struct plog_dir {
 	int fd;
@@ -83,6 +84,7 @@ struct plog_dir *plog_dir_get(int fd)
 		return ERR_PTR(err);
 	}
 	__atomic_fetch_add(&shim_open_files, 1, __ATOMIC_RELAXED);
+	plog_object_created(PLOG_OBJECT_DIRECTORY);
 	return dir;
 }
 
@@ -91,6 +93,12 @@ void plog_dir_put(struct plog_dir *dir)
 	close(dir->fd);
 	kfree(dir);
 	__atomic_fetch_sub(&shim_open_files, 1, __ATOMIC_RELAXED);
+	plog_object_destroyed(PLOG_OBJECT_DIRECTORY);
+}
+
+int plog_dir_thawed(struct plog_dir *dir)
+{
+	return 0;
 }
 
 int plog_dir_sync(struct plog_dir *dir)
@@ -160,6 +168,7 @@ struct plog_file *plog_file_open(struct plog_dir *dir, const char *name, unsigne
 		goto err_close;
 	}
 	__atomic_fetch_add(&shim_open_files, 1, __ATOMIC_RELAXED);
+	plog_object_created(PLOG_OBJECT_FILE);
 	return file;
 
 err_close:
@@ -174,11 +183,28 @@ void plog_file_close(struct plog_file *file)
 	close(file->fd);
 	kfree(file);
 	__atomic_fetch_sub(&shim_open_files, 1, __ATOMIC_RELAXED);
+	plog_object_destroyed(PLOG_OBJECT_FILE);
 }
 
 int plog_file_fd(const struct plog_file *file)
 {
 	return file->fd;
+}
+
+bool plog_file_same(struct plog_file *a, struct plog_file *b)
+{
+	struct stat x, y;
+
+	return !fstat(a->fd, &x) && !fstat(b->fd, &y) && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+void plog_file_identity(struct plog_file *file, u64 *inode, u32 *gen)
+{
+	struct stat st;
+
+	*inode = fstat(file->fd, &st) ? 0 : st.st_ino;
+	*gen = 0;
 }
 
 u64 plog_file_size(struct plog_file *file)
@@ -321,6 +347,32 @@ int plog_file_crc32c(struct plog_file *file, u64 pos, u64 len, u32 *crc)
 	return 0;
 }
 
+/* There is no page cache to look into: a copy of a page. */
+#define PAGE 4096
+
+bool plog_file_page_get(struct plog_file *file, u64 pos, struct plog_page *page)
+{
+	u8 *copy = kzalloc(PAGE, GFP_KERNEL);
+
+	if (!copy)
+		return false;
+	page->pos = pos & ~(u64)(PAGE - 1);
+	if (plog_file_read(file, copy, PAGE, page->pos) < 0) {
+		kfree(copy);
+		return false;
+	}
+	page->len = PAGE;
+	page->at = copy;
+	page->ref = copy;
+	return true;
+}
+
+void plog_file_page_put(struct plog_page *page)
+{
+	kfree(page->ref);
+	page->at = NULL;
+}
+
 int plog_file_truncate(struct plog_file *file, u64 size)
 {
 	int err = fault(SHIM_TRUNCATE, file->name, size, 0, NULL);
@@ -330,6 +382,24 @@ int plog_file_truncate(struct plog_file *file, u64 size)
 	return ftruncate(file->fd, size) ? -errno : 0;
 }
 
+int plog_file_preallocate(struct plog_file *file, u64 size)
+{
+	int err = fault(SHIM_PREALLOCATE, file->name, size, 0, NULL);
+
+	if (err)
+		return err;
+	return fallocate(file->fd, FALLOC_FL_KEEP_SIZE, 0, size) ? -errno : 0;
+}
+
+s64 plog_file_mtime_ms(struct plog_file *file)
+{
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return -1;
+	return (s64)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+}
+
 int plog_file_sync(struct plog_file *file, u64 start, u64 end)
 {
 	int err = fault(SHIM_SYNC, file->name, start, end - start, NULL);
@@ -337,6 +407,17 @@ int plog_file_sync(struct plog_file *file, u64 start, u64 end)
 	if (err)
 		return err;
 	return fdatasync(file->fd) ? -errno : 0;
+}
+
+int plog_file_failed(struct plog_file *file)
+{
+	/* nothing but a sync tells, or a test */
+	return fault(SHIM_WRITEBACK, file->name, 0, 0, NULL);
+}
+
+void plog_file_doubt(struct plog_file *file)
+{
+	posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 void plog_file_readahead(struct plog_file *file, u64 pos, u64 len)

@@ -13,11 +13,27 @@ extern int shim_failed_allocs;
 /* Added to the clock, milliseconds. */
 extern s64 shim_clock_ms;
 
+/* What get_random_u64() gives; NULL: random numbers. */
+extern u64 (*shim_random)(void);
+
+/* If not 0, what the clocks say before that is added: a run that can be repeated. */
+extern s64 shim_fixed_ms;
+
+/*
+ * Set before plog_engine_init(): no threads.  A roll is made where it is asked
+ * for, everything else waits for shim_run_work() or for who waits for it; delayed
+ * work for its time by shim_clock_ms.
+ */
+extern bool shim_inline_work;
+/* Run what is queued, and due; how many there were. */
+unsigned int shim_run_work(void);
+
 /* Where pr_warn() and its like go; NULL is stderr. */
 extern void (*shim_log)(const char *line);
 
 enum shim_file_op {
 	SHIM_OPEN, SHIM_READ, SHIM_WRITE, SHIM_TRUNCATE, SHIM_SYNC, SHIM_DIR_SYNC,
+	SHIM_PREALLOCATE, SHIM_WRITEBACK,
 };
 
 /*

@@ -25,9 +25,19 @@ static inline void atomic_set(atomic_t *a, int v)
 	__atomic_store_n(&a->counter, v, __ATOMIC_RELAXED);
 }
 
+static inline void atomic_add(int d, atomic_t *a)
+{
+	__atomic_fetch_add(&a->counter, d, __ATOMIC_RELAXED);
+}
+
 static inline void atomic_inc(atomic_t *a)
 {
 	__atomic_fetch_add(&a->counter, 1, __ATOMIC_RELAXED);
+}
+
+static inline int atomic_inc_return_release(atomic_t *a)
+{
+	return __atomic_add_fetch(&a->counter, 1, __ATOMIC_RELEASE);
 }
 
 static inline void atomic_dec(atomic_t *a)

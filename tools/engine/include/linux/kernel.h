@@ -11,6 +11,10 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
+/* As snprintf(), but the length that was written. */
+int scnprintf(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 int kstrtoull(const char *s, unsigned int base, unsigned long long *res);
 
 #endif

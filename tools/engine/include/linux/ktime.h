@@ -6,7 +6,11 @@
 
 typedef s64 ktime_t;
 
-ktime_t ktime_get_real(void);	/* moved by shim_clock_ms */
+/* Both are moved by shim_clock_ms. */
+ktime_t ktime_get_real(void);
+ktime_t ktime_get_boottime(void);
+
+u64 ktime_get_boottime_ns(void);	/* moved by shim_clock_ms too */
 
 static inline s64 ktime_to_ms(ktime_t t)
 {

@@ -37,6 +37,29 @@ static inline void list_del_init(struct list_head *n)
 	INIT_LIST_HEAD(n);
 }
 
+static inline void list_del(struct list_head *n)
+{
+	n->prev->next = n->next;
+	n->next->prev = n->prev;
+}
+
+static inline void list_move_tail(struct list_head *n, struct list_head *head)
+{
+	list_del(n);
+	list_add_tail(n, head);
+}
+
 #define list_first_entry(head, type, member) container_of((head)->next, type, member)
+#define list_next_entry(pos, member) \
+	container_of((pos)->member.next, __typeof__(*(pos)), member)
+
+#define list_for_each_entry(pos, head, member)				\
+	for (pos = list_first_entry(head, __typeof__(*pos), member);	\
+	     &pos->member != (head); pos = list_next_entry(pos, member))
+
+#define list_for_each_entry_safe(pos, n, head, member)			\
+	for (pos = list_first_entry(head, __typeof__(*pos), member),	\
+	     n = list_next_entry(pos, member);				\
+	     &pos->member != (head); pos = n, n = list_next_entry(n, member))
 
 #endif

@@ -14,4 +14,10 @@ static inline u64 div64_u64(u64 a, u64 b)
 	return a / b;
 }
 
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rem)
+{
+	*rem = a % b;
+	return a / b;
+}
+
 #endif
