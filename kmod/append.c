@@ -259,7 +259,7 @@ void plog_roll_work(struct work_struct *work)
 	roll->table = plog_table_alloc(roll->count);
 	if (!roll->table)
 		goto out_put;
-	err = plog_segment_create(seg, p->dir, plog_now_ms());
+	err = plog_segment_create(seg, p->dir, plog_now_ms(), 0);
 	if (err)
 		goto out_table;
 	WRITE_ONCE(p->dir_dirty, true);

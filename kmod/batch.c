@@ -33,8 +33,12 @@ int plog_batch_decode(const u8 *raw, struct plog_batch *b)
 	    length > INT_MAX - PLOG_BATCH_OVERHEAD)
 		return -EINVAL;
 	b->size = length + PLOG_BATCH_OVERHEAD;
-	/* A compacted batch holds fewer records than its offsets span. */
-	if (b->count <= 0 || b->last_offset_delta < b->count - 1)
+	/*
+	 * A compacted batch holds fewer records than its offsets span, or none:
+	 * then it is but a header, kept for the producer's last sequence number.
+	 */
+	if (b->count < 0 || b->last_offset_delta < 0 || b->last_offset_delta < b->count - 1 ||
+	    (!b->count && b->size != PLOG_BATCH_HEADER))
 		return -EINVAL;
 	return 0;
 }
@@ -54,6 +58,17 @@ void plog_batch_encode(const struct plog_batch *b, u8 *raw)
 	put_unaligned_be16(b->producer_epoch, raw + 51);
 	put_unaligned_be32(b->base_sequence, raw + 53);
 	put_unaligned_be32(b->count, raw + 57);
+}
+
+void plog_batch_place(u8 *raw, s64 base_offset, s32 leader_epoch)
+{
+	put_unaligned_be64(base_offset, raw);
+	put_unaligned_be32(leader_epoch, raw + 12);
+}
+
+void plog_batch_seal(u8 *raw, u32 crc)
+{
+	put_unaligned_be32(crc, raw + 17);
 }
 
 u32 plog_batch_crc(const u8 *raw, size_t size)

@@ -44,13 +44,20 @@ struct plog_batch {
  * @raw: PLOG_BATCH_HEADER bytes
  *
  * Return: 0; -EBADMSG if the magic is not 2; -EINVAL if the length field is
- * below what a header needs or so large that the size passes INT_MAX, the count is not
- * positive, or last offset delta is negative or less than count - 1.
+ * below what a header needs or so large that the size passes INT_MAX, the count is
+ * negative, or 0 with bytes behind the header, or last offset delta is negative or
+ * less than count - 1.
  */
 int plog_batch_decode(const u8 *raw, struct plog_batch *b);
 
 /* Write a header: the reverse of plog_batch_decode(). */
 void plog_batch_encode(const struct plog_batch *b, u8 *raw);
+
+/* Write the two fields that no CRC covers. */
+void plog_batch_place(u8 *raw, s64 base_offset, s32 leader_epoch);
+
+/* Write the CRC. */
+void plog_batch_seal(u8 *raw, u32 crc);
 
 /* CRC32C of a whole batch in memory, from byte 21 on, as the field has it. */
 u32 plog_batch_crc(const u8 *raw, size_t size);

@@ -182,7 +182,7 @@ static void entries_trim(struct plog_entries *es, enum kind kind)
 static int entries_reset(struct plog_entries *es)
 {
 	entries_set(es, 0);
-	return es->file ? plog_file_truncate(es->file, 0) : 0;
+	return es->file && plog_file_size(es->file) ? plog_file_truncate(es->file, 0) : 0;
 }
 
 /* ---- searching ---- */
@@ -190,7 +190,7 @@ static int entries_reset(struct plog_entries *es)
 /* Where @key would lie between two entries if keys grew evenly. */
 static u32 guess(u32 low, u32 high, s64 low_key, s64 high_key, s64 key)
 {
-	u64 range = high_key - low_key, part = key - low_key;
+	u64 range = (u64)high_key - low_key, part = (u64)key - low_key;
 
 	if (high_key <= low_key || key <= low_key || key >= high_key)
 		return low + (high - low) / 2;
@@ -202,25 +202,42 @@ static u32 guess(u32 low, u32 high, s64 low_key, s64 high_key, s64 key)
 }
 
 /*
+ * Where to read first.  Keys from @low_key to @last_key lie in @count entries, or so
+ * it was said: a guess that is wrong costs a read, no more.
+ */
+static u32 first_guess(u32 count, s64 low_key, s64 last_key, s64 key)
+{
+	u32 at = count - 1;
+
+	if (key <= low_key)
+		at = 0;
+	else if (key < last_key)
+		at = guess(0, at, low_key, last_key, key);
+	return at > CHUNK / 2 ? min_t(u32, at - CHUNK / 2, count - min_t(u32, count, CHUNK)) : 0;
+}
+
+/*
  * The last entry whose key is not above @key.  Offsets, positions and times grow
- * evenly as a rule, so that a guess between the ends needs two or three reads
+ * evenly as a rule, so that a guess between the ends needs one or two reads
  * whatever the size; where it does not help, every second step halves what is
  * left.  Damaged entries may lead astray, but never out of the file.
+ * @low_key, @last_key: about what the first and the last entry have
  */
-static int search(struct plog_entries *es, enum kind kind, s64 key, struct entry *found)
+static int search(struct plog_entries *es, enum kind kind, s64 low_key, s64 last_key, s64 key,
+		  struct entry *found)
 {
 	u32 low = 0, high = smp_load_acquire(&es->count), first, n, i, step;
 	u8 raw[CHUNK * PLOG_TIMEINDEX_ENTRY];
 	u32 size = entry_size(kind);
-	s64 low_key = 0, high_key = 0;
+	s64 high_key = last_key;
 	bool any = false;
 	struct entry e;
 	int err;
 
-	if (!es->file || !high)
+	if (!high || !smp_load_acquire(&es->file))
 		return 0;
 	/* everything below low is not above the key, everything from high on is */
-	first = high > CHUNK ? high - CHUNK : 0;
+	first = first_guess(high, low_key, last_key, key);
 	for (step = 0; low < high; step++) {
 		n = min_t(u32, CHUNK, high - first);
 		err = read_entries(es, kind, first, n, raw);
@@ -289,7 +306,8 @@ static int index_take(struct plog_index *idx, u32 count, u64 log_end)
 	int err;
 
 	entries_set(&idx->e, 0);
-	idx->last_offset = -1;
+	WRITE_ONCE(idx->last_offset, -1);
+	WRITE_ONCE(idx->last_pos, 0);
 	if (!count)
 		return 0;
 	err = read_file(&idx->e, PLOG_INDEX_ENTRY, count - 1, 1, raw);
@@ -299,7 +317,8 @@ static int index_take(struct plog_index *idx, u32 count, u64 log_end)
 	/* the first batch never has an entry: position 0 is a page of zeros */
 	if (e.offset <= 0 || !e.pos || e.pos >= log_end)
 		return -EBADMSG;
-	idx->last_offset = e.offset;
+	WRITE_ONCE(idx->last_offset, e.offset);
+	WRITE_ONCE(idx->last_pos, e.pos);
 	entries_set(&idx->e, count);
 	return 0;
 }
@@ -325,15 +344,17 @@ int plog_index_append(struct plog_index *idx, s32 offset, u32 pos)
 	put_unaligned_be32(offset, raw);
 	put_unaligned_be32(pos, raw + 4);
 	err = entries_append(&idx->e, BY_OFFSET, raw);
-	if (!err)
-		idx->last_offset = offset;
+	if (!err) {
+		WRITE_ONCE(idx->last_offset, offset);
+		WRITE_ONCE(idx->last_pos, pos);
+	}
 	return err;
 }
 
 int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos)
 {
 	struct entry e;
-	int ret = search(&idx->e, BY_OFFSET, offset, &e);
+	int ret = search(&idx->e, BY_OFFSET, 0, READ_ONCE(idx->last_offset), offset, &e);
 
 	if (ret > 0) {
 		*found = e.offset;
@@ -345,7 +366,7 @@ int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos)
 int plog_index_lookup_pos(struct plog_index *idx, u64 pos, s32 *found, u32 *found_pos)
 {
 	struct entry e;
-	int ret = search(&idx->e, BY_POSITION, pos, &e);
+	int ret = search(&idx->e, BY_POSITION, 0, READ_ONCE(idx->last_pos), pos, &e);
 
 	if (ret > 0) {
 		*found = e.offset;
@@ -369,7 +390,8 @@ void plog_index_cut(struct plog_index *idx, u64 pos)
 
 int plog_index_reset(struct plog_index *idx)
 {
-	idx->last_offset = -1;
+	WRITE_ONCE(idx->last_offset, -1);
+	WRITE_ONCE(idx->last_pos, 0);
 	return entries_reset(&idx->e);
 }
 
@@ -403,7 +425,7 @@ static int timeindex_take(struct plog_timeindex *idx, u32 count)
 	int err;
 
 	entries_set(&idx->e, 0);
-	idx->last_timestamp = -1;
+	WRITE_ONCE(idx->last_timestamp, -1);
 	idx->last_offset = 0;
 	if (!count)
 		return 0;
@@ -414,7 +436,7 @@ static int timeindex_take(struct plog_timeindex *idx, u32 count)
 	/* times only grow, so that a second 0 is a page of zeros */
 	if (e.key < 0 || e.offset < 0 || (count > 1 && !e.key))
 		return -EBADMSG;
-	idx->last_timestamp = e.key;
+	WRITE_ONCE(idx->last_timestamp, e.key);
 	idx->last_offset = e.offset;
 	entries_set(&idx->e, count);
 	return 0;
@@ -431,6 +453,12 @@ int plog_timeindex_load(struct plog_timeindex *idx)
 	return timeindex_take(idx, size / PLOG_TIMEINDEX_ENTRY);
 }
 
+bool plog_timeindex_is_short(struct plog_timeindex *idx)
+{
+	return idx->e.file && !idx->e.ring &&
+	       plog_file_size(idx->e.file) < (u64)idx->e.written * PLOG_TIMEINDEX_ENTRY;
+}
+
 int plog_timeindex_append(struct plog_timeindex *idx, s64 timestamp, s32 offset)
 {
 	u8 raw[PLOG_TIMEINDEX_ENTRY];
@@ -443,16 +471,17 @@ int plog_timeindex_append(struct plog_timeindex *idx, s64 timestamp, s32 offset)
 	put_unaligned_be32(offset, raw + 8);
 	err = entries_append(&idx->e, BY_TIME, raw);
 	if (!err) {
-		idx->last_timestamp = timestamp;
+		WRITE_ONCE(idx->last_timestamp, timestamp);
 		idx->last_offset = offset;
 	}
 	return err;
 }
 
-int plog_timeindex_lookup(struct plog_timeindex *idx, s64 timestamp, s64 *found, s32 *offset)
+int plog_timeindex_lookup(struct plog_timeindex *idx, s64 first, s64 timestamp, s64 *found,
+			  s32 *offset)
 {
 	struct entry e;
-	int ret = search(&idx->e, BY_TIME, timestamp, &e);
+	int ret = search(&idx->e, BY_TIME, first, READ_ONCE(idx->last_timestamp), timestamp, &e);
 
 	if (ret > 0) {
 		*found = e.key;
@@ -476,7 +505,7 @@ void plog_timeindex_cut(struct plog_timeindex *idx, s64 offset)
 
 int plog_timeindex_reset(struct plog_timeindex *idx)
 {
-	idx->last_timestamp = -1;
+	WRITE_ONCE(idx->last_timestamp, -1);
 	idx->last_offset = 0;
 	return entries_reset(&idx->e);
 }

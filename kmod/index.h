@@ -43,13 +43,17 @@ struct plog_entries {
 	u64 *ring;
 };
 
-/* @last_offset: of the last entry, relative; of the writer alone */
+/*
+ * @last_offset, @last_pos: of the last entry, the offset relative; -1 and 0 without
+ *			    one.  The writer's; a search takes them for a hint
+ */
 struct plog_index {
 	struct plog_entries e;
 	s32 last_offset;
+	u32 last_pos;
 };
 
-/* @last_timestamp, @last_offset: of the last entry; -1 and 0 without one */
+/* @last_timestamp, @last_offset: of the last entry, likewise; -1 and 0 without one */
 struct plog_timeindex {
 	struct plog_entries e;
 	s64 last_timestamp;
@@ -82,6 +86,9 @@ void plog_timeindex_flush(struct plog_timeindex *idx);
 int plog_index_load(struct plog_index *idx, u64 log_end);
 int plog_timeindex_load(struct plog_timeindex *idx);
 
+/* Has the file lost entries while it was not open? Nobody appends meanwhile. */
+bool plog_timeindex_is_short(struct plog_timeindex *idx);
+
 /**
  * plog_index_append() - add an entry
  * @offset: relative to the base offset
@@ -102,8 +109,14 @@ int plog_index_lookup(struct plog_index *idx, s64 offset, s32 *found, u32 *pos);
 /* The last entry with a position not above @pos. */
 int plog_index_lookup_pos(struct plog_index *idx, u64 pos, s32 *found, u32 *found_pos);
 
-/* The last entry with a timestamp not above @timestamp. */
-int plog_timeindex_lookup(struct plog_timeindex *idx, s64 timestamp, s64 *found, s32 *offset);
+/**
+ * plog_timeindex_lookup() - the last entry with a timestamp not above @timestamp
+ * @first: about the time of the first entry; makes it fast, and not right
+ *
+ * Return: as plog_index_lookup().
+ */
+int plog_timeindex_lookup(struct plog_timeindex *idx, s64 first, s64 timestamp, s64 *found,
+			  s32 *offset);
 
 /**
  * plog_index_cut() - drop the entries of batches at or behind @pos

@@ -330,7 +330,8 @@ static int seek_time(struct plog_look *look, struct plog_cursor *cur, const stru
 	s32 relative;
 	int ret;
 
-	ret = plog_timeindex_lookup(&seg->timeindex, w->timestamp, &timestamp, &relative);
+	ret = plog_timeindex_lookup(&seg->timeindex, READ_ONCE(seg->first_timestamp), w->timestamp,
+				    &timestamp, &relative);
 	/* -EIO: it is shorter than it was, or cannot be read; the log can */
 	if (ret < 0 && ret != -EIO)
 		return ret;

@@ -14,8 +14,7 @@
 #include <linux/types.h>
 
 #include "batch.h"
-
-struct plog_file;
+#include "file.h"
 
 /* ---- building ---- */
 
@@ -71,11 +70,13 @@ size_t plog_builder_finish(struct plog_builder *b);
 struct plog_source {
 	const u8 *mem;		/* NULL: in @file */
 	u32 size;
+	bool paged;		/* look at @page before @window */
 	struct plog_file *file;
 	u64 pos;		/* of the batch in @file */
 	u8 *window;		/* PLOG_RECORD_WINDOW bytes of the caller's */
 	u64 window_pos;		/* in @file */
 	u32 window_len;
+	struct plog_page page;
 };
 
 void plog_source_mem(struct plog_source *src, const u8 *batch, u32 size);
@@ -87,6 +88,17 @@ void plog_source_mem(struct plog_source *src, const u8 *batch, u32 size);
  */
 void plog_source_file(struct plog_source *src, struct plog_file *file, u64 pos, u32 size,
 		      u8 *window);
+
+/**
+ * plog_source_pages() - the same, without a copy where the page cache has the bytes
+ * @window: for what crosses from one page to the next, or is not cached
+ *
+ * Who else writes to the file can change what was looked at: to be used on what
+ * was just written there, under the append mutex.  End it by plog_source_done().
+ */
+void plog_source_pages(struct plog_source *src, struct plog_file *file, u64 pos, u32 size,
+		       u8 *window);
+void plog_source_done(struct plog_source *src);
 
 /**
  * plog_source_at() - look at @len bytes at @pos of the batch

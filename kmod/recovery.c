@@ -202,7 +202,7 @@ static int start_anew(struct plog_partition *p, struct plog_table *table, s64 ba
 	if (!seg)
 		return -ENOMEM;
 	seg->index_interval = p->config.index_interval_bytes;
-	err = plog_segment_create(seg, p->dir, plog_now_ms());
+	err = plog_segment_create(seg, p->dir, plog_now_ms(), 0);
 	if (err) {
 		plog_segment_put(seg);
 		return err;

@@ -17,6 +17,7 @@
 
 #include "compat/crc32c.h"
 #include "file.h"
+#include "object.h"
 #include "segment.h"
 
 unsigned int plog_segment_idle_max = 128;
@@ -48,6 +49,11 @@ s64 plog_segment_parse(const char *name, unsigned int len)
 	return base;
 }
 
+bool plog_segment_is_swap(const char *name, unsigned int len)
+{
+	return len == 29 && plog_segment_parse(name, 24) >= 0 && !memcmp(name + 24, ".swap", 5);
+}
+
 struct plog_segment *plog_segment_alloc(s64 base)
 {
 	struct plog_segment *seg = kzalloc(sizeof(*seg), GFP_KERNEL);
@@ -67,12 +73,25 @@ struct plog_segment *plog_segment_alloc(s64 base)
 	seg->first_timestamp = -1;
 	seg->max_timestamp = -1;
 	seg->max_timestamp_offset = base;
+	seg->last_producer = -1;
 	seg->index_interval = 4096;
+	plog_object_created(PLOG_OBJECT_SEGMENT);
 	return seg;
+}
+
+static void count_file(struct plog_segment *seg, int n)
+{
+	if (seg->counts)
+		atomic_add(n, &seg->counts->files);
 }
 
 static void close_files(struct plog_segment *seg)
 {
+	int n = !!seg->log + !!seg->index.e.file + !!seg->timeindex.e.file;
+
+	/* Without one that is open the partition may be gone. */
+	if (n)
+		count_file(seg, -n);
 	if (seg->log)
 		plog_file_close(seg->log);
 	seg->log = NULL;
@@ -87,6 +106,7 @@ void plog_segment_put(struct plog_segment *seg)
 	close_files(seg);
 	mutex_destroy(&seg->flock);
 	kfree_rcu(seg, rcu);
+	plog_object_destroyed(PLOG_OBJECT_SEGMENT);
 }
 
 /* ---- files ---- */
@@ -94,8 +114,16 @@ void plog_segment_put(struct plog_segment *seg)
 static struct plog_file *open_kind(struct plog_segment *seg, struct plog_dir *dir,
 				   const char *kind, u32 flags)
 {
-	char name[PLOG_SEGMENT_NAME];
+	char name[PLOG_SEGMENT_NAME], swap[16];
 
+	/* its name may be another segment's by now */
+	if (seg->retired)
+		return ERR_PTR(-ESTALE);
+	if (READ_ONCE(seg->swap)) {
+		snprintf(swap, sizeof(swap), "%s.swap", kind);
+		kind = swap;
+		flags &= ~PLOG_FILE_CREATE;
+	}
 	plog_segment_name(name, seg->base, kind);
 	return plog_file_open(dir, name, flags);
 }
@@ -103,57 +131,114 @@ static struct plog_file *open_kind(struct plog_segment *seg, struct plog_dir *di
 static int open_log(struct plog_segment *seg, struct plog_dir *dir, u32 flags)
 {
 	struct plog_file *file;
+	u64 inode;
+	u32 gen;
 
 	if (seg->log)
 		return 0;
 	file = open_kind(seg, dir, "log", flags);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
+	plog_file_identity(file, &inode, &gen);
+	if (seg->inode && (seg->inode != inode || seg->inode_gen != gen)) {
+		pr_err_ratelimited("%020lld.log is another file than it was: it is not read\n",
+				   (long long)seg->base);
+		plog_file_close(file);
+		return -EUCLEAN;
+	}
+	seg->inode = inode;
+	seg->inode_gen = gen;
 	seg->log = file;
+	count_file(seg, 1);
 	return 0;
 }
 
-/* An index is a help: without a file look-ups walk the log. */
+/*
+ * An index is a help: without a file look-ups walk the log.
+ * @make: it where it is missing; nobody misses that of an empty segment
+ */
 static bool open_index(struct plog_segment *seg, struct plog_dir *dir, const char *kind,
-		       struct plog_file **where)
+		       struct plog_file **where, bool make)
 {
 	struct plog_file *file;
 
 	if (*where)
 		return true;
-	file = open_kind(seg, dir, kind, PLOG_FILE_CREATE);
+	file = open_kind(seg, dir, kind, make ? PLOG_FILE_CREATE : 0);
+	if (IS_ERR(file) && (seg->retired || seg->swap || (!make && PTR_ERR(file) == -ENOENT)))
+		return false;
 	if (IS_ERR(file)) {
 		pr_warn_ratelimited("cannot open %020lld.%s (error %ld): look-ups will be slow\n",
 				    (long long)seg->base, kind, PTR_ERR(file));
 		return false;
 	}
-	*where = file;
+	/* of the last segment, readers may be searching: nothing, until there are entries */
+	smp_store_release(where, file);
+	count_file(seg, 1);
 	return true;
 }
 
-int plog_segment_create(struct plog_segment *seg, struct plog_dir *dir, s64 now)
+int plog_segment_create_log(struct plog_segment *seg, struct plog_dir *dir, s64 now,
+			    u64 preallocate)
 {
 	int err = open_log(seg, dir, PLOG_FILE_CREATE);
 
 	if (err)
 		return err;
 	/* a file of that name is what a truncation has left behind */
-	err = plog_file_truncate(seg->log, 0);
+	err = plog_file_size(seg->log) ? plog_file_truncate(seg->log, 0) : 0;
 	if (err) {
 		close_files(seg);
 		return err;
 	}
-	if (open_index(seg, dir, "index", &seg->index.e.file) && plog_index_reset(&seg->index))
-		plog_index_close(&seg->index);
-	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file) &&
-	    plog_timeindex_reset(&seg->timeindex))
-		plog_timeindex_close(&seg->timeindex);
-	plog_index_buffer(&seg->index);
-	plog_timeindex_buffer(&seg->timeindex);
+	if (preallocate && plog_file_preallocate(seg->log, preallocate))
+		pr_warn_ratelimited("%020lld.log: no room of %llu bytes could be had in advance\n",
+				    (long long)seg->base, (unsigned long long)preallocate);
+	seg->preallocated = preallocate;
 	seg->end = 0;
 	seg->created = now;
 	seg->times_known = true;
 	atomic_inc(&seg->users);
+	return 0;
+}
+
+/* The indexes of an empty segment, empty. */
+static void make_indexes(struct plog_segment *seg, struct plog_dir *dir)
+{
+	if (open_index(seg, dir, "index", &seg->index.e.file, true) &&
+	    plog_index_reset(&seg->index)) {
+		plog_index_close(&seg->index);
+		count_file(seg, -1);
+	}
+	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file, true) &&
+	    plog_timeindex_reset(&seg->timeindex)) {
+		plog_timeindex_close(&seg->timeindex);
+		count_file(seg, -1);
+	}
+}
+
+void plog_segment_empty_indexes(struct plog_segment *seg, struct plog_dir *dir)
+{
+	mutex_lock(&seg->flock);
+	if (open_index(seg, dir, "index", &seg->index.e.file, false))
+		plog_index_reset(&seg->index);
+	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file, false))
+		plog_timeindex_reset(&seg->timeindex);
+	if (!atomic_read(&seg->users))
+		close_files(seg);
+	mutex_unlock(&seg->flock);
+}
+
+int plog_segment_create(struct plog_segment *seg, struct plog_dir *dir, s64 now,
+			u64 preallocate)
+{
+	int err = plog_segment_create_log(seg, dir, now, preallocate);
+
+	if (err)
+		return err;
+	make_indexes(seg, dir);
+	plog_index_buffer(&seg->index);
+	plog_timeindex_buffer(&seg->timeindex);
 	return 0;
 }
 
@@ -163,6 +248,8 @@ static int rebuild(struct plog_segment *seg)
 	s64 next = seg->base;
 	u64 end = READ_ONCE(seg->end), valid;
 
+	if (seg->counts)
+		atomic64_inc(&seg->counts->rebuilds);
 	return plog_segment_scan(seg, end, &next, false, &valid);
 }
 
@@ -171,15 +258,20 @@ static int load_index(struct plog_segment *seg, struct plog_dir *dir)
 	u64 end = READ_ONCE(seg->end);
 	int err;
 
-	if (!open_index(seg, dir, "index", &seg->index.e.file))
+	if (!open_index(seg, dir, "index", &seg->index.e.file, end))
 		return 0;
 	err = plog_index_load(&seg->index, end);
 	if (err && err != -EBADMSG)
 		return err;
 	/* without entries the log is one interval and a batch, or has lost them */
-	if (seg->index.e.count || end <= seg->index_interval)
+	if (end <= seg->index_interval) {
+		if (err)
+			plog_index_reset(&seg->index);
 		return 0;
-	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
+	}
+	if (seg->index.e.count)
+		return 0;
+	open_index(seg, dir, "timeindex", &seg->timeindex.e.file, true);
 	err = rebuild(seg);
 	if (!err && seg->index.e.count)
 		pr_warn("%020lld.index was damaged or missing and has been built anew\n",
@@ -223,6 +315,15 @@ static bool unidle(struct plog_segment *seg)
 	return was;
 }
 
+/*
+ * One more user, to whom the files are open; and to all who come after without
+ * flock, by plog_segment_use(): they must see what was set up before.
+ */
+static void add_user(struct plog_segment *seg)
+{
+	(void)atomic_inc_return_release(&seg->users);
+}
+
 int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir)
 {
 	bool was_idle;
@@ -233,14 +334,27 @@ int plog_segment_open_raw(struct plog_segment *seg, struct plog_dir *dir)
 	was_idle = unidle(seg);
 	err = open_log(seg, dir, 0);
 	if (!err) {
-		open_index(seg, dir, "index", &seg->index.e.file);
-		open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
-		atomic_inc(&seg->users);
+		open_index(seg, dir, "index", &seg->index.e.file, true);
+		open_index(seg, dir, "timeindex", &seg->timeindex.e.file, true);
+		add_user(seg);
 	}
 	mutex_unlock(&seg->flock);
 	if (was_idle)
 		plog_segment_put(seg);
 	return err;
+}
+
+/*
+ * Appends go where the batches end: is that the end of the file?  Behind it may lie
+ * what somebody else has written there meanwhile.
+ */
+static int check_end(struct plog_segment *seg)
+{
+	u64 size = plog_file_size(seg->log);
+
+	if (size < seg->end)
+		return -EUCLEAN;
+	return size > seg->end ? plog_file_truncate(seg->log, seg->end) : 0;
 }
 
 static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activate)
@@ -254,9 +368,15 @@ static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activat
 	was_idle = unidle(seg);
 	err = load(seg, dir);
 	if (!err && activate)
+		err = check_end(seg);
+	if (!err && activate && !seg->end)
+		make_indexes(seg, dir);
+	if (!err && activate)
 		err = plog_segment_times(seg, dir);
+	if (err && !atomic_read(&seg->users))
+		close_files(seg);
 	if (!err) {
-		atomic_inc(&seg->users);
+		add_user(seg);
 		if (activate) {
 			plog_index_buffer(&seg->index);
 			plog_timeindex_buffer(&seg->timeindex);
@@ -330,7 +450,7 @@ void plog_segment_retire(struct plog_segment *seg)
 	bool was_idle;
 
 	mutex_lock(&seg->flock);
-	seg->retired = true;
+	WRITE_ONCE(seg->retired, true);
 	was_idle = unidle(seg);
 	if (!atomic_read(&seg->users))
 		close_files(seg);
@@ -408,8 +528,8 @@ int plog_segment_repair(struct plog_segment *seg, struct plog_dir *dir)
 		return 0;
 	if (mutex_lock_killable(&seg->flock))
 		return -EINTR;
-	if (seg->index_bad && !seg->active) {
-		open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
+	if (READ_ONCE(seg->index_bad) && !seg->active) {
+		open_index(seg, dir, "timeindex", &seg->timeindex.e.file, true);
 		err = rebuild(seg);
 	}
 	mutex_unlock(&seg->flock);
@@ -452,7 +572,7 @@ static void learn(struct times *t, const struct plog_batch *b, u64 pos)
 {
 	if (!pos)
 		t->first = b->max_timestamp;
-	if (b->max_timestamp > t->max) {
+	if (b->count && b->max_timestamp > t->max) {
 		t->max = b->max_timestamp;
 		t->max_offset = plog_batch_last_offset(b);
 	}
@@ -460,7 +580,7 @@ static void learn(struct times *t, const struct plog_batch *b, u64 pos)
 
 static void publish_times(struct plog_segment *seg, const struct times *t)
 {
-	seg->first_timestamp = t->first;
+	WRITE_ONCE(seg->first_timestamp, t->first);
 	seg->max_timestamp_offset = t->max_offset;
 	WRITE_ONCE(seg->max_timestamp, t->max);
 	smp_store_release(&seg->times_known, true);
@@ -475,7 +595,7 @@ static void add_entries(struct plog_segment *seg, s64 last_offset, u64 pos, s64 
 void plog_segment_note(struct plog_segment *seg, s64 last_offset, s64 max_timestamp, u64 pos)
 {
 	if (!pos)
-		seg->first_timestamp = max_timestamp;
+		WRITE_ONCE(seg->first_timestamp, max_timestamp);
 	if (max_timestamp > seg->max_timestamp) {
 		WRITE_ONCE(seg->max_timestamp, max_timestamp);
 		seg->max_timestamp_offset = last_offset;
@@ -499,8 +619,15 @@ void plog_segment_seal(struct plog_segment *seg)
 	plog_timeindex_trim(&seg->timeindex);
 }
 
-/* Is the batch that the cursor stands on whole, and does it follow? */
-static int check_batch(struct plog_segment *seg, struct plog_cursor *cur, s64 next, bool crc)
+void plog_segment_trim(struct plog_segment *seg)
+{
+	/* what cannot be given back does no harm */
+	if (seg->preallocated)
+		plog_file_truncate(seg->log, seg->end);
+	seg->preallocated = false;
+}
+
+int plog_segment_check(struct plog_segment *seg, struct plog_cursor *cur, s64 next, bool crc)
 {
 	struct plog_batch *b = &cur->batch;
 	const u8 *raw;
@@ -547,11 +674,13 @@ static int scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next, bool
 	}
 	plog_cursor_init(&cur, seg, file_end, 0, window);
 	for (ret = plog_cursor_at(&cur, pos); ret > 0; ret = plog_cursor_next(&cur)) {
-		ret = check_batch(seg, &cur, *next, crc);
+		ret = plog_segment_check(seg, &cur, *next, crc);
 		if (ret)
 			break;
 		learn(t, &cur.batch, cur.pos);
 		seg->max_epoch = max_t(s32, seg->max_epoch, cur.batch.leader_epoch);
+		if (cur.batch.producer_id >= 0)
+			seg->last_producer = plog_batch_last_offset(&cur.batch);
 		if (rebuild && cur.pos - seg->index_from > seg->index_interval) {
 			add_entries(seg, plog_batch_last_offset(&cur.batch), cur.pos, t->max,
 				    t->max_offset);
@@ -568,6 +697,8 @@ static int scan(struct plog_segment *seg, u64 file_end, u64 pos, s64 *next, bool
 	*valid = cur.pos;
 	if (ret < 0 && ret != -EBADMSG)
 		return ret;
+	seg->walked = cur.pos;
+	seg->walked_next = *next;
 	publish_times(seg, t);
 	if (rebuild) {
 		plog_segment_seal(seg);
@@ -606,7 +737,9 @@ static int learn_all_times(struct plog_segment *seg)
 		learn(&t, &cur.batch, 0);
 		if (idx->e.count) {
 			ret = plog_segment_seek(seg, &cur, seg->base + idx->last_offset);
+			/* Kafka counts the time of a batch that lost all its records, too */
 			if (ret > 0 && (cur.batch.max_timestamp != idx->last_timestamp ||
+					!cur.batch.count ||
 					plog_batch_last_offset(&cur.batch) !=
 						seg->base + idx->last_offset))
 				ret = -EBADMSG;
@@ -631,9 +764,11 @@ int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
 {
 	int err = 0;
 
-	open_index(seg, dir, "timeindex", &seg->timeindex.e.file);
-	if (seg->times_known)
+	open_index(seg, dir, "timeindex", &seg->timeindex.e.file, READ_ONCE(seg->end));
+	if (seg->times_known && !plog_timeindex_is_short(&seg->timeindex))
 		return 0;
+	if (seg->times_known)
+		return rebuild(seg);
 	if (seg->timeindex.e.file)
 		err = plog_timeindex_load(&seg->timeindex);
 	/* a reader that is killed says nothing against the index */
@@ -648,8 +783,15 @@ int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s6
 
 	mutex_lock(&seg->flock);
 	err = plog_file_truncate(seg->log, pos);
+	/*
+	 * Or a power cut could bring back what was cut, behind what is appended
+	 * from here on, maybe to another file: a file system may keep the order of
+	 * changes of one file alone (btrfs does).
+	 */
+	if (!err)
+		err = plog_file_sync(seg->log, pos, pos);
 	plog_index_cut(&seg->index, pos);
-	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file)) {
+	if (open_index(seg, dir, "timeindex", &seg->timeindex.e.file, true)) {
 		if (!seg->times_known)
 			plog_timeindex_load(&seg->timeindex);
 		plog_timeindex_cut(&seg->timeindex, offset - seg->base);
@@ -657,8 +799,8 @@ int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s6
 	WRITE_ONCE(seg->times_known, false);
 	bad = plog_segment_times(seg, dir);
 	find_index_from(seg);
-	if (bad == -EINTR) {
-		/* the cut is done, whoever was killed: the next append learns the rest */
+	if (bad == -EINTR || bad == -ENOMEM) {
+		/* the cut is done, whatever came then: the next append learns the rest */
 		WRITE_ONCE(seg->active, false);
 		bad = 0;
 	}
