@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The life of an append, and the rolls it causes.
+ * The life of an append.
  *
  * A batch becomes one when its header is written, after its payload was
  * written and found right; until then its first 61 bytes are a hole.  Recovery
@@ -27,6 +27,10 @@
  * @b: the same as it came, and, if @must_check, @sum its CRC register
  * @size: bytes of all batches
  * @first, @last: offsets, of replica batches from the start
+ * @last_epoch: of replica batches: that of the last one; they do not fall
+ * @epochs: the list with this append's, or NULL if that is the one there is
+ * @may_restart: sync_lock is held, which keeps others off the table
+ * @restart: the log is empty, and the first batch begins before its start
  *
  * The caller's memory may change under our hands: nothing but @raw is believed
  * until it was read again from the file.
@@ -41,10 +45,17 @@ struct pending {
 	s64 max_timestamp;
 	u64 records;
 	u32 batches;
+	s32 last_epoch;
+	bool may_restart;
+	bool restart;
+	struct plog_epochs *epochs;
 	bool must_check;	/* CRC over the file */
 	bool must_iterate;	/* and the records */
 	bool keyless;
 	s64 log_append_time;
+	s64 transaction;	/* offset of the first batch of one, markers aside; -1: none */
+	s64 producer;		/* last offset of the last batch with a producer id, -1 */
+	s64 marker;		/* of the end of a transaction, -1 */
 };
 
 static u32 header_register(const u8 *raw)
@@ -69,10 +80,23 @@ static int next_header(struct iov_iter *it, u8 *raw, struct plog_batch *b)
 	return 0;
 }
 
-/* Add a batch to an append whose batches keep their offsets; those must rise. */
+/* What a batch with these offsets says of producers and transactions. */
+static void note_producer(struct pending *a, const struct plog_batch *b, s64 first, s64 last)
+{
+	if (b->producer_id < 0)
+		return;
+	a->producer = last;
+	if (b->attributes & PLOG_ATTR_CONTROL)
+		a->marker = last;
+	else if (b->attributes & PLOG_ATTR_TRANSACTIONAL && a->transaction < 0)
+		a->transaction = first;
+}
+
+/* Add a batch to an append whose batches keep offsets and epochs; neither falls. */
 static int add_replica(struct pending *a, const struct plog_batch *b)
 {
-	if (b->base_offset < 0 || (a->batches && b->base_offset <= a->last))
+	if (b->base_offset < 0 ||
+	    (a->batches && (b->base_offset <= a->last || b->leader_epoch < a->last_epoch)))
 		return -EINVAL;
 	if (!a->batches) {
 		a->first = b->base_offset;
@@ -81,9 +105,12 @@ static int add_replica(struct pending *a, const struct plog_batch *b)
 	if (__builtin_add_overflow(b->base_offset, (s64)b->last_offset_delta, &a->last) ||
 	    a->last == S64_MAX || a->last - a->first > INT_MAX)
 		return -EOVERFLOW;
-	a->max_timestamp = max_t(s64, a->max_timestamp, b->max_timestamp);
+	if (b->count)
+		a->max_timestamp = max_t(s64, a->max_timestamp, b->max_timestamp);
+	a->last_epoch = b->leader_epoch;
 	a->records += b->count;
 	a->batches++;
+	note_producer(a, b, b->base_offset, a->last);
 	return 0;
 }
 
@@ -111,8 +138,14 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 	int err;
 
 	memset(a, 0, sizeof(*a));
-	if (args->flags & ~(PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA | PLOG_APPEND_SYNC) ||
-	    (args->flags & PLOG_APPEND_REPLICA && (!daemon || args->raw)))
+	a->transaction = -1;
+	a->producer = -1;
+	a->marker = -1;
+	if (args->flags & ~(PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA | PLOG_APPEND_SYNC |
+			    PLOG_APPEND_UNSTABLE | PLOG_APPEND_ACKS_ALL) ||
+	    (args->flags & (PLOG_APPEND_REPLICA | PLOG_APPEND_UNSTABLE) && !daemon) ||
+	    (args->flags & PLOG_APPEND_REPLICA &&
+	     (args->raw || args->flags & PLOG_APPEND_ACKS_ALL)))
 		return -EINVAL;
 	a->size = args->raw ? args->size : iov_iter_count(args->from);
 	if (a->size < PLOG_BATCH_HEADER || a->size > INT_MAX)
@@ -134,7 +167,7 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 	a->must_iterate = !args->checked && !daemon;
 	if (args->flags & PLOG_APPEND_REPLICA)
 		return prepare_replica(a, all);
-	if (a->b.size != a->size)
+	if (a->b.size != a->size || !a->b.count)
 		return -EINVAL;
 	a->batches = 1;
 	a->records = a->b.count;
@@ -157,6 +190,54 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 	return 0;
 }
 
+/* What the append says of transactions, or what the log takes it to say. */
+static int admit_unstable(struct plog_partition *p, const struct pending *a,
+			  const struct plog_append_args *args)
+{
+	if (args->flags & PLOG_APPEND_UNSTABLE) {
+		/* nothing is open, but what is just appended */
+		if (args->first_unstable == PLOG_UNSTABLE_NONE && a->transaction >= 0 &&
+		    a->marker < a->transaction)
+			return -EINVAL;
+		return plog_unstable_admit(p, args->first_unstable, a->first);
+	}
+	return a->transaction < 0 ? 0 : plog_unstable_admit(p, PLOG_UNSTABLE_HERE, a->first);
+}
+
+static void publish_unstable(struct plog_partition *p, const struct pending *a,
+			     const struct plog_append_args *args)
+{
+	s64 value = plog_unstable_latest(p);
+
+	if (!(args->flags & PLOG_APPEND_UNSTABLE))
+		value = min_t(s64, value, a->transaction);
+	else if (args->first_unstable == PLOG_UNSTABLE_HERE)
+		value = min_t(s64, value, a->first);
+	else
+		value = args->first_unstable < 0 ? S64_MAX : args->first_unstable;
+	plog_unstable_set(p, value, a->last);
+}
+
+/*
+ * A leader's batches follow what is here, and none is of a later epoch than the
+ * caller knows of.  Only a log without a record may begin before its own start:
+ * where a leader's log start lies inside a batch, that batch comes whole.
+ */
+static int admit_replica(struct plog_partition *p, struct pending *a,
+			 const struct plog_append_args *args)
+{
+	if (a->last_epoch > p->pub.leader_epoch)
+		return -ESTALE;
+	a->restart = a->first < p->pub.log_end;
+	if (a->restart && (!a->may_restart || p->pub.log_start != p->pub.log_end ||
+			   a->last < p->pub.log_end))
+		return -EINVAL;
+	/* what is in a log that begins anew counts no more */
+	if (!a->restart && a->b.leader_epoch < plog_epoch_last(plog_epoch_list(p)))
+		return -EINVAL;
+	return admit_unstable(p, a, args);
+}
+
 /* Is it allowed here and now? Under the append mutex. */
 static int admit(struct plog_partition *p, struct pending *a, struct plog_append_args *args)
 {
@@ -174,16 +255,22 @@ static int admit(struct plog_partition *p, struct pending *a, struct plog_append
 		return -EPERM;
 	}
 	if (args->flags & PLOG_APPEND_REPLICA)
-		return a->first < p->pub.log_end ? -EINVAL : 0;
-	if (flags & PLOG_STATE_REPLICATED && !(flags & PLOG_STATE_LEADER))
+		return admit_replica(p, a, args);
+	if (!plog_leads(flags))
 		return -EROFS;
+	if (plog_lease_over(p))
+		return -EKEYEXPIRED;
+	if (args->flags & PLOG_APPEND_ACKS_ALL && flags & PLOG_STATE_REPLICATED &&
+	    p->below_min_isr)
+		return -EHOSTUNREACH;
 	if (a->size > p->config.max_message_bytes || a->size > p->config.segment_bytes)
 		return -EMSGSIZE;
 	a->first = p->pub.log_end;
 	if (__builtin_add_overflow(a->first, (s64)a->b.last_offset_delta, &a->last) ||
 	    a->last == S64_MAX)
 		return -EOVERFLOW;
-	return 0;
+	note_producer(a, &a->b, a->first, a->last);
+	return admit_unstable(p, a, args);
 }
 
 /*
@@ -207,13 +294,14 @@ static void stamp(struct plog_partition *p, struct pending *a, s64 now)
 		b.attributes &= ~PLOG_ATTR_LOG_APPEND_TIME;
 	}
 	a->max_timestamp = b.max_timestamp;
-	if (b.attributes != a->b.attributes || b.max_timestamp != a->b.max_timestamp) {
-		before = a->must_check ? a->sum : header_register(a->raw);
-		plog_batch_encode(&b, a->raw);
-		b.crc ^= plog_batch_crc_shift(before ^ header_register(a->raw),
-					      b.size - PLOG_BATCH_HEADER);
+	if (b.attributes == a->b.attributes && b.max_timestamp == a->b.max_timestamp) {
+		plog_batch_place(a->raw, b.base_offset, b.leader_epoch);
+		return;
 	}
+	before = a->must_check ? a->sum : header_register(a->raw);
 	plog_batch_encode(&b, a->raw);
+	plog_batch_seal(a->raw, b.crc ^ plog_batch_crc_shift(before ^ header_register(a->raw),
+							     b.size - PLOG_BATCH_HEADER));
 }
 
 /* ---- rolling ---- */
@@ -229,8 +317,8 @@ static bool must_roll(struct plog_partition *p, struct plog_segment *seg, struct
 	if (seg->end + a->size > c->segment_bytes || a->last - seg->base > INT_MAX)
 		return true;
 	/* the time index keeps room for its last entry, at the roll */
-	if (seg->index.e.count >= c->index_bytes / PLOG_INDEX_ENTRY ||
-	    seg->timeindex.e.count + 1 >= c->index_bytes / PLOG_TIMEINDEX_ENTRY)
+	if (seg->index.e.count >= seg->index_bytes / PLOG_INDEX_ENTRY ||
+	    seg->timeindex.e.count + 1 >= seg->index_bytes / PLOG_TIMEINDEX_ENTRY)
 		return true;
 	/*
 	 * Records' time where they have one, as Kafka does; else the clock.
@@ -242,122 +330,25 @@ static bool must_roll(struct plog_partition *p, struct plog_segment *seg, struct
 	else if (__builtin_sub_overflow(min_t(s64, a->max_timestamp, now), seg->first_timestamp,
 					&waited))
 		return false;
-	return waited > 0 && (u64)waited > c->segment_ms;
+	return waited > 0 && (u64)waited > c->segment_ms - min_t(u64, seg->jitter, c->segment_ms);
 }
 
-void plog_roll_work(struct work_struct *work)
+/*
+ * A segment begins where the one before ends, also where a leader's compacted log
+ * has a gap there: after a power cut that is how recovery knows that the one
+ * before is whole.  But for a gap that an index cannot express.
+ */
+static int roll_for(struct plog_partition *p, const struct pending *a)
 {
-	struct plog_roll *roll = container_of(work, struct plog_roll, work);
-	struct plog_partition *p = container_of(roll, struct plog_partition, roll);
-	struct plog_segment *seg;
-	int err = -ENOMEM;
+	s64 base = p->pub.log_end;
+	int err = 0;
 
-	seg = plog_segment_alloc(roll->base);
-	if (!seg)
-		goto out;
-	seg->index_interval = roll->index_interval;
-	roll->table = plog_table_alloc(roll->count);
-	if (!roll->table)
-		goto out_put;
-	err = plog_segment_create(seg, p->dir, plog_now_ms(), 0);
-	if (err)
-		goto out_table;
-	WRITE_ONCE(p->dir_dirty, true);
-	roll->segment = seg;
-	goto out;
-
-out_table:
-	kvfree(roll->table);
-	roll->table = NULL;
-out_put:
-	plog_segment_put(seg);
-out:
-	roll->error = err;
-	smp_store_release(&roll->stage, PLOG_ROLL_DONE);
-	wake_up_all(&p->roll_wait);
-	plog_partition_put(p);
-}
-
-static void roll_start(struct plog_partition *p, s64 base)
-{
-	p->roll.base = base;
-	p->roll.count = plog_table(p)->count + 1;
-	p->roll.index_interval = p->config.index_interval_bytes;
-	p->roll.segment = NULL;
-	p->roll.table = NULL;
-	p->roll.stage = PLOG_ROLL_RUNNING;
-	plog_partition_get(p);
-	queue_work(plog_roll_wq, &p->roll.work);
-}
-
-static void roll_install(struct plog_partition *p, struct plog_segment *seg,
-			 struct plog_table *table)
-{
-	struct plog_table *old = plog_table(p);
-	struct plog_segment *sealed = plog_active(p);
-
-	memcpy(table->seg, old->seg, old->count * sizeof(old->seg[0]));
-	table->seg[old->count] = seg;
-	table->count = old->count + 1;
-	plog_segment_seal(sealed);
-	WRITE_ONCE(sealed->active, false);
-	WRITE_ONCE(seg->active, true);
-	seg->held = true;
-	plog_publish_begin(p);
-	WRITE_ONCE(p->pub.active_end, 0);
-	rcu_assign_pointer(p->table, table);
-	plog_publish_end(p);
-	kvfree_rcu(old, rcu);
-	atomic64_inc(&p->count.rolls);
-	plog_event_roll(p->name, seg->base);
-	plog_flush_queue(p);
-}
-
-int plog_roll_settle(struct plog_partition *p, s64 base, bool killable)
-{
-	struct plog_roll *roll = &p->roll;
-	struct plog_segment *seg;
-
-	lockdep_assert_held(&p->lock);
-	if (READ_ONCE(roll->stage) == PLOG_ROLL_IDLE)
-		return 0;
-	if (!killable)
-		wait_event(p->roll_wait, smp_load_acquire(&roll->stage) == PLOG_ROLL_DONE);
-	else if (wait_event_killable(p->roll_wait,
-				     smp_load_acquire(&roll->stage) == PLOG_ROLL_DONE))
-		return -EINTR;
-	roll->stage = PLOG_ROLL_IDLE;
-	seg = roll->segment;
-	roll->segment = NULL;
-	if (!seg)
-		return roll->base == base ? roll->error : 0;
-	if (roll->base == base || (base < 0 && roll->base == p->pub.log_end)) {
-		roll_install(p, seg, roll->table);
-		return 0;
+	if (a->last - base > INT_MAX) {
+		base = a->first;
+		if (base > p->pub.log_end)
+			err = plog_note_gap(p);
 	}
-	/* for an append that did not come: recovery passes over an empty file */
-	WRITE_ONCE(p->leftovers, true);
-	kvfree(roll->table);
-	plog_segment_unuse(seg);
-	plog_segment_retire(seg);
-	plog_segment_put(seg);
-	return 0;
-}
-
-int plog_active_renew(struct plog_partition *p, struct plog_segment *seg)
-{
-	int err;
-
-	lockdep_assert_held(&p->lock);
-	if (seg->active)
-		return 0;
-	err = plog_segment_activate(seg, p->dir);
-	if (err)
-		return err;
-	if (seg->held)
-		plog_segment_unuse(seg);	/* the table was a user already */
-	seg->held = true;
-	return 0;
+	return err ? err : plog_roll_to(p, base, true);
 }
 
 /* The segment to write to; rolls if it must. */
@@ -374,13 +365,12 @@ static int active_segment(struct plog_partition *p, struct pending *a, s64 now,
 	if (err)
 		return err;
 	if (must_roll(p, seg, a, now)) {
-		/* recovery would not believe in more, and its list has an end */
-		if (plog_table(p)->count >= PLOG_SEGMENTS_MAX)
-			return -ENOSPC;
-		roll_start(p, a->first);
-		err = plog_roll_settle(p, a->first, true);
+		err = roll_for(p, a);
+		if (err == -EBUSY && seg->end + a->size <= INT_MAX &&
+		    a->last - seg->base <= INT_MAX)
+			err = 0;	/* no harm in one batch more: the next one rolls */
 		if (err)
-			return err;
+			return err == -EBUSY ? -EAGAIN : err;
 		seg = plog_active(p);
 		if (a->last - seg->base > INT_MAX)
 			return -EOVERFLOW;
@@ -421,7 +411,7 @@ static int file_header(struct plog_segment *seg, u64 pos, u64 end, u8 *raw, stru
 /* The batches behind the first, as they lie in the file: what was announced? */
 static int check_replica(struct plog_segment *seg, struct pending *a, u64 pos)
 {
-	struct pending seen = { .b = a->b };
+	struct pending seen = { .b = a->b, .transaction = -1, .producer = -1, .marker = -1 };
 	u64 end = pos + a->size;
 	u8 raw[PLOG_BATCH_HEADER];
 	struct plog_batch b;
@@ -437,10 +427,13 @@ static int check_replica(struct plog_segment *seg, struct pending *a, u64 pos)
 	}
 	if (err)
 		return err;
-	if (seen.last != a->last || seen.batches != a->batches)
+	if (seen.last != a->last || seen.batches != a->batches ||
+	    seen.transaction != a->transaction || seen.last_epoch != a->last_epoch)
 		return -EINVAL;
 	a->max_timestamp = seen.max_timestamp;
 	a->records = seen.records;
+	a->producer = seen.producer;
+	a->marker = seen.marker;
 	return 0;
 }
 
@@ -460,10 +453,62 @@ static noinline_for_stack int check_file(struct plog_segment *seg, struct pendin
 	window = kmalloc(PLOG_RECORD_WINDOW, GFP_KERNEL);
 	if (!window)
 		return -ENOMEM;
-	plog_source_file(&src, seg->log, pos, a->size, window);
+	plog_source_pages(&src, seg->log, pos, a->size, window);
 	err = plog_record_check(&src, &a->b, &sum);
+	plog_source_done(&src);
 	a->keyless = !err && sum.keyless;
 	kfree(window);
+	return err;
+}
+
+/* ---- leader epochs ---- */
+
+/* The list with what this leader appends in its epoch from now on. */
+static int own_epoch(struct plog_partition *p, struct pending *a)
+{
+	struct plog_epochs *list = plog_epoch_list(p);
+	s32 epoch = p->pub.leader_epoch;
+	struct plog_epoch_builder b;
+	int err;
+
+	if (plog_epoch_last(list) == epoch || epoch < 0)
+		return 0;
+	err = plog_epoch_begin(&b, list);
+	if (!err)
+		err = plog_epoch_assign(&b, epoch, a->first);
+	if (err)
+		plog_epoch_drop(&b);
+	else
+		a->epochs = plog_epoch_finish(&b);
+	return err;
+}
+
+/* The list with the epochs of replica batches, all but the first one's header in the file. */
+static int replica_epochs(struct plog_partition *p, struct plog_segment *seg, struct pending *a,
+			  u64 pos)
+{
+	struct plog_epochs *list = plog_epoch_list(p);
+	struct plog_batch batch = a->b;
+	u64 end = pos + a->size;
+	struct plog_epoch_builder b;
+	u8 raw[PLOG_BATCH_HEADER];
+	int err;
+
+	if (a->last_epoch < 0 || (!a->restart && a->last_epoch == plog_epoch_last(list)))
+		return 0;
+	err = plog_epoch_begin(&b, a->restart ? NULL : list);
+	while (!err) {
+		if (batch.leader_epoch >= 0)
+			err = plog_epoch_assign(&b, batch.leader_epoch, batch.base_offset);
+		pos += batch.size;
+		if (err || pos >= end)
+			break;
+		err = file_header(seg, pos, end, raw, &batch);
+	}
+	if (err)
+		plog_epoch_drop(&b);
+	else
+		a->epochs = plog_epoch_finish(&b);
 	return err;
 }
 
@@ -480,7 +525,7 @@ static int write_batch(struct plog_partition *p, struct plog_segment *seg, struc
 		 */
 		memcpy(args->raw, a->raw, PLOG_BATCH_HEADER);
 		err = plog_file_write(seg->log, args->raw, a->size, pos);
-		goto out;
+		goto out_lease;
 	}
 	if (a->size > PLOG_BATCH_HEADER)
 		err = plog_file_write_iter(seg->log, args->from, pos + PLOG_BATCH_HEADER);
@@ -489,17 +534,30 @@ static int write_batch(struct plog_partition *p, struct plog_segment *seg, struc
 	if (!err && p->config.flags & PLOG_STATE_COMPACT && a->keyless &&
 	    !(args->flags & PLOG_APPEND_DAEMON))
 		err = -EPERM;
+	if (!err && args->flags & PLOG_APPEND_REPLICA)
+		err = replica_epochs(p, seg, a, pos);
+	/* it may have run out while the bytes were copied: no header then */
+	if (!err && !(args->flags & PLOG_APPEND_REPLICA) && plog_lease_over(p))
+		err = -EKEYEXPIRED;
 	if (!err)
 		err = plog_file_write(seg->log, a->raw, PLOG_BATCH_HEADER, pos);
-out:
-	if (err && plog_file_size(seg->log) != pos && plog_file_truncate(seg->log, pos))
-		plog_fence(p, err, "a failed append could not be cut off");
+out_lease:
+	/* the last look before others see it, who may have another leader by now */
+	if (!err && !(args->flags & PLOG_APPEND_REPLICA) && plog_lease_over(p))
+		err = -EKEYEXPIRED;
+	if (err && plog_file_size(seg->log) != pos) {
+		WRITE_ONCE(p->cut_dirty, true);
+		if (plog_file_truncate(seg->log, pos))
+			plog_fence(p, err, "a failed append could not be cut off");
+	}
 	return err;
 }
 
-static void publish(struct plog_partition *p, struct plog_segment *seg, struct pending *a)
+static void publish(struct plog_partition *p, struct plog_segment *seg, struct pending *a,
+		    const struct plog_append_args *args)
 {
 	u64 end = seg->end + a->size;
+	struct plog_epochs *old = NULL;
 	s64 log_end = a->last + 1;
 
 	WRITE_ONCE(seg->end, end);
@@ -508,10 +566,26 @@ static void publish(struct plog_partition *p, struct plog_segment *seg, struct p
 	WRITE_ONCE(p->pub.bytes, p->pub.bytes + a->size);
 	if (a->max_timestamp > p->pub.max_timestamp)
 		WRITE_ONCE(p->pub.max_timestamp, a->max_timestamp);
+	if (a->producer >= 0)
+		WRITE_ONCE(p->pub.last_producer, a->producer);
+	if (a->marker >= 0)
+		WRITE_ONCE(p->pub.last_marker, a->marker);
+	if (a->transaction >= 0 || args->flags & PLOG_APPEND_UNSTABLE)
+		publish_unstable(p, a, args);
 	smp_store_release(&p->pub.log_end, log_end);
 	if (!(p->config.flags & PLOG_STATE_REPLICATED))
 		smp_store_release(&p->pub.high_watermark, log_end);
+	if (a->epochs)
+		old = plog_epoch_install(p, a->epochs, p->pub.leader_epoch);
 	plog_publish_end(p);
+	if (a->epochs) {
+		/* the headers say it too: the file may follow with the next save */
+		mutex_lock(&p->state_lock);
+		p->epochs_dirty = true;
+		mutex_unlock(&p->state_lock);
+		plog_epoch_free(old);
+		a->epochs = NULL;
+	}
 	plog_event_publish(p->name, log_end, p->pub.high_watermark);
 }
 
@@ -526,19 +600,8 @@ static void note(struct plog_segment *seg, struct pending *a, u64 pos)
 		return;
 	}
 	for (; pos < end && !file_header(seg, pos, end, raw, &b); pos += b.size)
-		plog_segment_note(seg, plog_batch_last_offset(&b), b.max_timestamp, pos);
-}
-
-/* A leader's compacted log has gaps: recovery must not take them for damage. */
-static int note_gap(struct plog_partition *p)
-{
-	bool was;
-
-	mutex_lock(&p->state_lock);
-	was = p->saved.dense;
-	p->saved.dense = false;
-	mutex_unlock(&p->state_lock);
-	return was ? plog_save(p, false, true) : 0;
+		plog_segment_note(seg, plog_batch_last_offset(&b),
+				  b.count ? b.max_timestamp : -1, pos);
 }
 
 static int append_locked(struct plog_partition *p, struct pending *a,
@@ -566,40 +629,66 @@ static int append_locked(struct plog_partition *p, struct pending *a,
 			return err;
 		p->clean_on_disk = false;
 	}
-	if (args->flags & PLOG_APPEND_REPLICA && a->first > p->pub.log_end) {
-		err = note_gap(p);
+	if (a->restart) {
+		err = plog_note_gap(p);
+		if (!err)
+			err = plog_log_restart(p, a->first, p->pub.log_end);
 		if (err)
 			return err;
 	}
 	err = active_segment(p, a, now, &seg);
+	if (!err && !(args->flags & PLOG_APPEND_REPLICA))
+		err = own_epoch(p, a);
 	if (err)
 		return err;
+	err = plog_file_failed(seg->log);
+	if (err) {
+		/* on a disk that has stopped writing nothing is answered as written */
+		plog_fence(p, err, "writing to the disk failed");
+		kvfree(a->epochs);
+		return plog_check_state(p);
+	}
 	pos = seg->end;
 	err = write_batch(p, seg, a, args);
-	if (err)
+	if (err) {
+		kvfree(a->epochs);
 		return err;
-	publish(p, seg, a);
+	}
+	WRITE_ONCE(p->appended, now);
+	publish(p, seg, a, args);
 	note(seg, a, pos);
 	args->base_offset = a->first;
 	args->last_offset = a->last;
 	args->log_append_time = a->log_append_time;
 	args->log_start = p->pub.log_start;
+	args->epoch = p->pub.leader_epoch;
+	args->cuts = p->pub.cuts;
 	return 0;
 }
 
 int plog_partition_append(struct plog_partition *p, struct plog_append_args *args)
 {
 	struct pending a;
+	bool below;
 	int err = plog_check_state(p);
 
 	if (!err)
 		err = prepare(&a, args);
+	/* it may change the table's beginning, like truncations and retention */
+	below = !err && args->flags & PLOG_APPEND_REPLICA && a.first < READ_ONCE(p->pub.log_end);
+	if (below && mutex_lock_killable(&p->sync_lock)) {
+		below = false;
+		err = -EINTR;
+	}
 	if (!err && mutex_lock_killable(&p->lock))
 		err = -EINTR;
 	if (!err) {
+		a.may_restart = below;
 		err = append_locked(p, &a, args);
 		mutex_unlock(&p->lock);
 	}
+	if (below)
+		mutex_unlock(&p->sync_lock);
 	if (err) {
 		atomic64_inc(&p->count.append_refused);
 		plog_event_append(p->name, -1, -1, 0, err);
@@ -610,7 +699,11 @@ int plog_partition_append(struct plog_partition *p, struct plog_append_args *arg
 	atomic64_add(a.records, &p->count.records);
 	atomic64_add(a.size, &p->count.append_bytes);
 	plog_wake(p);
+	/* it was appended, whatever the sync says: one error tells that, and no other does */
 	if (args->flags & PLOG_APPEND_SYNC)
-		err = plog_sync_log(p, true);
-	return err;
+		return plog_sync_log(p, true) ? -EIO : 0;
+	if (unlikely(READ_ONCE(p->flush_messages) != PLOG_NEVER ||
+		     READ_ONCE(p->flush_ms) != PLOG_NEVER))
+		return plog_flush_policy(p);
+	return 0;
 }

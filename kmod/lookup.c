@@ -9,23 +9,26 @@
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "engine.h"
+#include "object.h"
 
-static s64 end_of(const struct plog_published *pub, enum plog_end end)
+s64 plog_end_of(const struct plog_published *pub, enum plog_end end)
 {
 	switch (end) {
 	case PLOG_END_LEO:
 		return pub->log_end;
 	case PLOG_END_LSO:
-		return min_t(s64, pub->high_watermark, pub->first_unstable);
+		return plog_last_stable(pub);
 	default:
 		return pub->high_watermark;
 	}
 }
 
-static int check_readable(const struct plog_published *pub)
+int plog_check_readable(const struct plog_published *pub)
 {
 	switch (pub->state) {
 	case PLOG_PARTITION_ONLINE:
@@ -38,13 +41,12 @@ static int check_readable(const struct plog_published *pub)
 	}
 }
 
-/* Have the segment's files open, and its end known. */
-static int use(struct plog_partition *p, struct plog_look *look)
+int plog_look_use(struct plog_partition *p, struct plog_look *look)
 {
 	int err = plog_segment_use(look->seg, p->dir);
 
 	if (err)
-		return err;
+		return err == -EUCLEAN ? -EIO : err;
 	if (!look->active)
 		look->end = READ_ONCE(look->seg->end);
 	err = plog_segment_repair(look->seg, p->dir);
@@ -53,7 +55,7 @@ static int use(struct plog_partition *p, struct plog_look *look)
 	return err;
 }
 
-static bool cut_since(const struct plog_look *look)
+bool plog_look_cut(const struct plog_look *look)
 {
 	return smp_load_acquire(&look->seg->cut_gen) != look->cut_gen;
 }
@@ -128,6 +130,53 @@ static int measure(struct plog_look *look, struct plog_cursor *cur, u32 max_byte
 	return 0;
 }
 
+static bool doubtful(u32 state, struct plog_segment *seg)
+{
+	return state == PLOG_PARTITION_FENCED || plog_file_failed(seg->log);
+}
+
+/*
+ * Behind a write that failed stands what the filesystem likes: ext4 keeps the
+ * pages, btrfs takes them away and reads zeros.  So nothing above the recovery
+ * point is handed out unseen then.  The extent becomes what is whole of it.
+ */
+static int keep_whole(struct plog_partition *p, struct plog_look *look, u8 *window,
+		      struct plog_extent *ext)
+{
+	struct plog_segment *seg = look->seg;
+	s64 point, next = ext->base_offset;
+	struct plog_cursor cur;
+	int ret;
+
+	if (!doubtful(look->pub.state, seg))
+		return 0;
+	ext->checked = true;
+	spin_lock(&p->point_lock);
+	point = p->recovery_point;
+	spin_unlock(&p->point_lock);
+	if (ext->next_offset <= point)
+		return 0;
+	plog_cursor_init(&cur, seg, ext->pos + ext->length, look->cut_gen, window);
+	for (ret = plog_cursor_at(&cur, ext->pos); ret > 0; ret = plog_cursor_next(&cur)) {
+		s64 last = plog_batch_last_offset(&cur.batch);
+
+		ret = plog_segment_check(seg, &cur, next, last >= point);
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
+		if (ret)
+			break;
+		next = last + 1;
+		cond_resched();
+	}
+	if (!ret)
+		return 0;
+	ext->length = ret == -EBADMSG || ret == -EIO ? cur.pos - ext->pos : 0;
+	ext->next_offset = next;
+	if (ext->length)
+		return 0;
+	return ret == -EBADMSG ? -EIO : ret;
+}
+
 static int locate_in(struct plog_partition *p, struct plog_look *look, s64 offset, u32 max_bytes,
 		     bool whole, s64 limit, struct plog_extent *ext)
 {
@@ -142,6 +191,9 @@ static int locate_in(struct plog_partition *p, struct plog_look *look, s64 offse
 	ret = plog_segment_seek(look->seg, &cur, offset);
 	if (ret > 0) {
 		ret = measure(look, &cur, max_bytes, whole, limit, ext);
+		ext->checked = false;
+		if (!ret && ext->length)
+			ret = keep_whole(p, look, window, ext);
 		ret = ret ? ret : 1;
 	}
 	kfree(window);
@@ -158,14 +210,14 @@ int plog_partition_locate(struct plog_partition *p, s64 offset, u32 max_bytes, e
 again:
 	plog_look(p, from, &look);
 	plog_look_view(&look, view);
-	ret = check_readable(&look.pub);
+	ret = plog_check_readable(&look.pub);
 	if (ret)
 		goto out_put;
 	ret = offset < look.pub.log_start || offset > look.pub.log_end ? -ERANGE : 0;
-	limit = end_of(&look.pub, end);
+	limit = plog_end_of(&look.pub, end);
 	if (ret || from >= limit || !look.seg)
 		goto out_put;
-	ret = use(p, &look);
+	ret = plog_look_use(p, &look);
 	if (ret && READ_ONCE(look.seg->retired)) {
 		/* it left the table meanwhile, and its files may be gone */
 		plog_look_put(&look);
@@ -175,7 +227,7 @@ again:
 	if (ret)
 		goto out_put;
 	ret = locate_in(p, &look, from, max_bytes, whole, limit, ext);
-	if (ret == -ESTALE || cut_since(&look)) {
+	if (ret == -ESTALE || plog_look_cut(&look)) {
 		ext->length = 0;
 		plog_segment_unuse(look.seg);
 		plog_look_put(&look);
@@ -195,6 +247,8 @@ again:
 		ext->segment = look.seg;
 		ext->cut_gen = look.cut_gen;
 		atomic_inc(&look.seg->pins);
+		atomic_inc(&p->count.segments.pins);
+		plog_object_created(PLOG_OBJECT_EXTENT);
 		return 0;	/* the extent keeps the reference and the use */
 	}
 	plog_segment_unuse(look.seg);
@@ -211,15 +265,21 @@ void plog_extent_put(struct plog_extent *ext)
 {
 	struct plog_partition *p = ext->partition;
 	struct plog_segment *seg = ext->segment;
+	bool retired;
 
 	ext->partition = NULL;
 	ext->segment = NULL;
 	ext->length = 0;
 	if (!seg)
 		return;
+	retired = READ_ONCE(seg->retired);
 	atomic_dec(&seg->pins);
+	atomic_dec(&p->count.segments.pins);
+	plog_object_destroyed(PLOG_OBJECT_EXTENT);
 	plog_segment_unuse(seg);
 	plog_segment_put(seg);
+	if (retired)
+		plog_reap_queue(p, 0);	/* its files may have waited for this */
 	plog_partition_put(p);
 }
 
@@ -231,6 +291,11 @@ bool plog_extent_stale(const struct plog_extent *ext)
 	smp_rmb();
 	return smp_load_acquire(&seg->cut_gen) != ext->cut_gen &&
 	       ext->pos + ext->length > READ_ONCE(seg->cut_low);
+}
+
+bool plog_extent_doubtful(const struct plog_extent *ext)
+{
+	return !ext->checked && doubtful(READ_ONCE(ext->partition->pub.state), ext->segment);
 }
 
 struct plog_file *plog_extent_file(const struct plog_extent *ext)
@@ -262,11 +327,13 @@ ssize_t plog_extent_read(struct plog_extent *ext, u32 skip, struct iov_iter *to)
 /*
  * struct wanted - what a look-up by time is after
  * @timestamp: least one, or with @max the very one
- * @from, @limit: offsets that count
+ * @least: offset from which on the caller wants it
+ * @from, @limit: offsets that count, as of the look
  */
 struct wanted {
 	s64 timestamp;
 	bool max;
+	s64 least;
 	s64 from;
 	s64 limit;
 };
@@ -276,50 +343,61 @@ static bool fits(const struct wanted *w, s64 timestamp)
 	return w->max ? timestamp == w->timestamp : timestamp >= w->timestamp;
 }
 
-/* The record in the batch the cursor stands on. Return: 1, 0 or an error. */
-static int find_record(struct plog_cursor *cur, const struct wanted *w, struct plog_time_hit *hit)
+/*
+ * The first record at or above @w->from that fits, or with @best the first of
+ * the latest, in the uncompressed batch the cursor stands on.
+ * Return: 1, 0, or an error of the file.
+ */
+static int walk_records(struct plog_cursor *cur, const struct wanted *w, bool best, s64 *found,
+			s64 *timestamp)
 {
 	const struct plog_batch *b = &cur->batch;
 	struct plog_source src = cur->src;
 	u32 pos = cur->pos + PLOG_BATCH_HEADER;
 	struct plog_record rec;
-	s64 timestamp, offset;
+	bool any = false;
+	s64 time, offset;
+	int err = 0;
 	s32 i;
-	int err;
+
+	src.size = cur->pos + b->size;
+	for (i = 0; i < b->count; i++) {
+		err = plog_record_decode(&src, pos, &rec);
+		if (err)
+			break;
+		pos += rec.size;
+		if (__builtin_add_overflow(b->base_timestamp, rec.timestamp_delta, &time))
+			continue;
+		offset = b->base_offset + rec.offset_delta;
+		if (offset < w->from || (best ? any && time <= *timestamp : !fits(w, time)))
+			continue;
+		*found = offset;
+		*timestamp = time;
+		any = true;
+		if (!best)
+			break;
+	}
+	/* the window is shared: what the cursor knows of it is out of date */
+	cur->src.window_len = 0;
+	return err && err != -EBADMSG ? err : any;
+}
+
+/* The record in the batch the cursor stands on. Return: 1, 0 or an error. */
+static int find_record(struct plog_cursor *cur, const struct wanted *w, struct plog_time_hit *hit)
+{
+	const struct plog_batch *b = &cur->batch;
 
 	hit->leader_epoch = b->leader_epoch;
 	hit->inside = false;
 	hit->timestamp = b->max_timestamp;
-	if (b->attributes & PLOG_ATTR_LOG_APPEND_TIME) {
-		/* all records have the batch's time */
-		hit->offset = max_t(s64, b->base_offset, w->from);
-		return 1;
-	}
+	hit->offset = max_t(s64, b->base_offset, w->from);
+	if (b->attributes & PLOG_ATTR_LOG_APPEND_TIME)
+		return 1;	/* all records have the batch's time */
 	if (b->attributes & PLOG_ATTR_CODEC) {
-		hit->offset = b->base_offset;
 		hit->inside = true;
 		return 1;
 	}
-	src.size = cur->pos + b->size;
-	for (i = 0; i < b->count; i++) {
-		err = plog_record_decode(&src, pos, &rec);
-		if (err) {
-			cur->src.window_len = 0;
-			return err == -EBADMSG ? 0 : err;
-		}
-		pos += rec.size;
-		if (__builtin_add_overflow(b->base_timestamp, rec.timestamp_delta, &timestamp))
-			continue;
-		offset = b->base_offset + rec.offset_delta;
-		if (offset < w->from || !fits(w, timestamp))
-			continue;
-		hit->offset = offset;
-		hit->timestamp = timestamp;
-		break;
-	}
-	/* the window is shared: what the cursor knows of it is out of date */
-	cur->src.window_len = 0;
-	return i < b->count;
+	return walk_records(cur, w, false, &hit->offset, &hit->timestamp);
 }
 
 /* From where to walk: behind the last entry that says "nothing as late before". */
@@ -335,7 +413,8 @@ static int seek_time(struct plog_look *look, struct plog_cursor *cur, const stru
 	/* -EIO: it is shorter than it was, or cannot be read; the log can */
 	if (ret < 0 && ret != -EIO)
 		return ret;
-	if (ret > 0 && seg->base + relative > offset) {
+	/* an entry of what a truncation is about to cut off says nothing of the index */
+	if (ret > 0 && seg->base + relative > offset && seg->base + relative < look->next) {
 		ret = plog_segment_seek(seg, cur, seg->base + relative);
 		if (ret < 0)
 			return ret;
@@ -359,12 +438,18 @@ static int lookup_in(struct plog_look *look, const struct wanted *w, struct plog
 		return -ENOMEM;
 	plog_cursor_init(&cur, look->seg, look->end, look->cut_gen, window);
 	for (ret = seek_time(look, &cur, w); ret > 0; ret = plog_cursor_next(&cur)) {
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		cond_resched();
 		if (cur.batch.base_offset >= w->limit) {
 			ret = 0;
 			break;
 		}
+		/* with @max too: the largest of a batch may lie below what counts */
 		if (plog_batch_last_offset(&cur.batch) < w->from ||
-		    !fits(w, cur.batch.max_timestamp))
+		    cur.batch.max_timestamp < w->timestamp || !cur.batch.count)
 			continue;
 		ret = find_record(&cur, w, hit);
 		if (ret)
@@ -393,13 +478,88 @@ static int segment_max(struct plog_partition *p, struct plog_look *look, s64 *ma
 	return err;
 }
 
+/*
+ * The largest timestamp from @w->from on, in a segment that begins before that.
+ * Of a compressed batch that does too, it is the batch's: only who expands it
+ * can tell.
+ */
+static int rest_max(struct plog_look *look, const struct wanted *w, s64 *max)
+{
+	struct plog_cursor cur;
+	s64 offset, time;
+	u8 *window;
+	int ret;
+
+	window = kmalloc(PLOG_RECORD_WINDOW, GFP_KERNEL);
+	if (!window)
+		return -ENOMEM;
+	*max = -1;
+	plog_cursor_init(&cur, look->seg, look->end, look->cut_gen, window);
+	for (ret = plog_segment_seek(look->seg, &cur, w->from); ret > 0;
+	     ret = plog_cursor_next(&cur)) {
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		cond_resched();
+		time = cur.batch.max_timestamp;
+		if (time <= *max || !cur.batch.count)
+			continue;
+		if (cur.batch.base_offset < w->from &&
+		    !(cur.batch.attributes & (PLOG_ATTR_LOG_APPEND_TIME | PLOG_ATTR_CODEC))) {
+			ret = walk_records(&cur, w, true, &offset, &time);
+			if (ret < 0)
+				break;
+			if (!ret)
+				continue;
+		}
+		*max = max_t(s64, *max, time);
+	}
+	kfree(window);
+	return ret == -EBADMSG ? -EIO : ret;
+}
+
 /* Is it known without a look into the files that nothing in the segment fits? */
 static bool is_older(const struct plog_look *look, const struct wanted *w, bool best)
 {
 	const struct plog_segment *seg = look->seg;
 
 	return !best && !look->active && smp_load_acquire(&seg->times_known) &&
-	       READ_ONCE(seg->max_timestamp) < w->timestamp && !cut_since(look);
+	       READ_ONCE(seg->max_timestamp) < w->timestamp && !plog_look_cut(look);
+}
+
+/* Segments that are passed over in one section under RCU. */
+#define OLDER_AT_ONCE	1024
+
+/*
+ * The offset from which a walk has to look: behind the segments that are known, without
+ * a look into their files, to have nothing as late.  The last one never is.  A
+ * truncation or swap meanwhile takes records away or leaves them as they were: what
+ * was passed over has nothing to find afterwards either, and what is appended to a
+ * segment that is the last by then is found from the segment's end on.
+ */
+static s64 skip_older(struct plog_partition *p, s64 offset, s64 timestamp)
+{
+	const struct plog_table *table;
+	u32 i, n;
+
+	do {
+		rcu_read_lock();
+		table = rcu_dereference(p->table);
+		n = OLDER_AT_ONCE;
+		for (i = table ? plog_table_find(table, offset) : 0;
+		     table && n && i + 1 < table->count; i++, n--) {
+			const struct plog_segment *seg = table->seg[i];
+
+			if (!smp_load_acquire(&seg->times_known) ||
+			    READ_ONCE(seg->max_timestamp) >= timestamp)
+				break;
+			offset = table->seg[i + 1]->base;
+		}
+		rcu_read_unlock();
+		cond_resched();
+	} while (!n && !fatal_signal_pending(current));
+	return offset;
 }
 
 /*
@@ -415,30 +575,35 @@ static int walk_segments(struct plog_partition *p, enum plog_end end, struct wan
 	int ret;
 
 	plog_look(p, -1, &look);
-	ret = check_readable(&look.pub);
+	ret = plog_check_readable(&look.pub);
 	if (ret)
 		return ret;
-	w->from = look.pub.log_start;
-	w->limit = end_of(&look.pub, end);
+	w->from = max_t(s64, w->least, look.pub.log_start);
+	w->limit = plog_end_of(&look.pub, end);
 	offset = w->from;
 	do {
+		if (!best)
+			offset = skip_older(p, offset, w->timestamp);
 		plog_look(p, offset, &look);
-		if (!look.seg || offset >= w->limit) {
+		/* the latest record of all may lie behind what this reader may see */
+		if (!look.seg || offset >= (best ? look.pub.log_end : w->limit)) {
 			plog_look_put(&look);
 			return 0;
 		}
 		ret = 0;
 		if (is_older(&look, w, best)) {
 			/* no file of it is opened for that */
-		} else if (!(ret = use(p, &look))) {
+		} else if (!(ret = plog_look_use(p, &look))) {
 			ret = segment_max(p, &look, &max);
+			if (!ret && best && max > top && look.seg->base < w->from)
+				ret = rest_max(&look, w, &max);
 			if (!ret && best && max > top) {
 				top = max;
 				w->timestamp = max;
-			} else if (!ret && !best && (w->max ? max >= w->timestamp : fits(w, max))) {
+			} else if (!ret && !best && max >= w->timestamp) {
 				ret = lookup_in(&look, w, hit);
 			}
-			if (cut_since(&look))
+			if (plog_look_cut(&look))
 				ret = -ESTALE;
 			plog_segment_unuse(look.seg);
 		} else if (READ_ONCE(look.seg->retired)) {
@@ -451,12 +616,13 @@ static int walk_segments(struct plog_partition *p, enum plog_end end, struct wan
 	return ret;
 }
 
-int plog_partition_lookup(struct plog_partition *p, s64 timestamp, bool max, enum plog_end end,
-			  struct plog_time_hit *hit)
+int plog_partition_lookup_from(struct plog_partition *p, s64 from, s64 timestamp, bool max,
+			       enum plog_end end, struct plog_time_hit *hit)
 {
-	struct wanted w = { .timestamp = timestamp, .max = max };
+	struct wanted w = { .timestamp = timestamp, .max = max, .least = from };
 	int ret;
 
+	atomic64_inc(&p->count.lookups);
 	do {
 		ret = 0;
 		if (max) {
@@ -467,8 +633,11 @@ int plog_partition_lookup(struct plog_partition *p, s64 timestamp, bool max, enu
 			ret = walk_segments(p, end, &w, false, hit);
 	} while (ret == -ESTALE);
 	/* the record may lie behind the end that this reader may see */
-	if (ret > 0 && hit->offset < w.limit)
+	if (ret > 0 && hit->offset < w.limit) {
+		hit->behind = false;
 		return 0;
+	}
+	hit->behind = max && w.timestamp >= 0;
 	hit->offset = -1;
 	hit->timestamp = -1;
 	hit->leader_epoch = -1;

@@ -11,16 +11,19 @@
 #include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
 
 #include "engine.h"
 #include "event.h"
+#include "object.h"
 
 struct workqueue_struct *plog_roll_wq;
 struct workqueue_struct *plog_flush_wq;
 struct workqueue_struct *plog_file_wq;
+unsigned int plog_segments_max = PLOG_SEGMENTS_MAX;
 
 int plog_engine_init(void)
 {
@@ -57,6 +60,11 @@ s64 plog_now_ms(void)
 	return ktime_to_ms(ktime_get_real());
 }
 
+s64 plog_uptime_ms(void)
+{
+	return ktime_to_ms(ktime_get_boottime());
+}
+
 /* ---- configuration ---- */
 
 void plog_config_init(struct plog_config *config)
@@ -67,6 +75,11 @@ void plog_config_init(struct plog_config *config)
 	config->segment_ms = 7ULL * 24 * 60 * 60 * 1000;
 	config->index_interval_bytes = 4096;
 	config->index_bytes = 10 << 20;
+	config->retention_ms = -1;
+	config->retention_bytes = -1;
+	config->file_delete_delay_ms = 60000;
+	config->flush_messages = PLOG_NEVER;
+	config->flush_ms = PLOG_NEVER;
 }
 
 #define STATE_FLAGS (PLOG_STATE_REPLICATED | PLOG_STATE_LEADER | PLOG_STATE_COMPACT | \
@@ -88,27 +101,57 @@ int plog_config_check(const struct plog_config *config, const char **what)
 		*what = "index.interval.bytes";
 	else if (config->index_bytes < PLOG_TIMEINDEX_ENTRY || config->index_bytes > INT_MAX)
 		*what = "segment.index.bytes";
+	else if (config->segment_jitter_ms > S64_MAX)
+		*what = "segment.jitter.ms";
+	else if (config->retention_ms < -1)
+		*what = "retention.ms";
+	else if (config->retention_bytes < -1)
+		*what = "retention.bytes";
+	else if (config->file_delete_delay_ms > S64_MAX)
+		*what = "file.delete.delay.ms";
+	else if (config->flush_messages < 1 || config->flush_messages > S64_MAX)
+		*what = "flush.messages";
+	else if (config->flush_ms > S64_MAX)
+		*what = "flush.ms";
 	return *what ? -ERANGE : 0;
+}
+
+static void take_flush_policy(struct plog_partition *p)
+{
+	WRITE_ONCE(p->flush_messages, p->config.flush_messages);
+	WRITE_ONCE(p->flush_ms, p->config.flush_ms);
 }
 
 int plog_partition_configure(struct plog_partition *p, const struct plog_config *config)
 {
 	const char *what;
 	int err = plog_config_check(config, &what);
+	bool sooner, online;
+	u32 flags, role;
 
 	if (err)
 		return err;
 	if (mutex_lock_killable(&p->lock))
 		return -EINTR;
+	role = p->config.flags & PLOG_ROLE;
+	sooner = config->flush_ms < p->config.flush_ms;
 	p->config = *config;
+	flags = config->flags;
+	if (p->led)
+		p->config.flags = flags = (flags & ~PLOG_ROLE) | role;
+	take_flush_policy(p);
 	if (p->pub.state == PLOG_PARTITION_ONLINE || p->pub.state == PLOG_PARTITION_FENCED)
 		plog_active(p)->index_interval = config->index_interval_bytes;
 	plog_publish_begin(p);
-	WRITE_ONCE(p->pub.flags, config->flags);
-	if (!(config->flags & PLOG_STATE_REPLICATED))
+	WRITE_ONCE(p->pub.flags, plog_pub_flags(p));
+	if (!(flags & PLOG_STATE_REPLICATED))
 		smp_store_release(&p->pub.high_watermark, p->pub.log_end);
+	plog_unstable_replicated(p);
 	plog_publish_end(p);
+	online = p->pub.state == PLOG_PARTITION_ONLINE;
 	mutex_unlock(&p->lock);
+	if (sooner && online)
+		plog_flush_sooner(p);
 	plog_wake(p);
 	return 0;
 }
@@ -145,7 +188,7 @@ struct plog_partition *plog_partition_create(const char *name, struct plog_dir *
 	p->ops = ops;
 	p->owner = owner;
 	mutex_init(&p->lock);
-	seqcount_mutex_init(&p->seq, &p->lock);
+	seqcount_init(&p->seq);
 	mutex_init(&p->state_lock);
 	mutex_init(&p->sync_lock);
 	spin_lock_init(&p->point_lock);
@@ -153,11 +196,23 @@ struct plog_partition *plog_partition_create(const char *name, struct plog_dir *
 	init_waitqueue_head(&p->roll_wait);
 	INIT_WORK(&p->roll.work, plog_roll_work);
 	INIT_WORK(&p->flush_work, plog_flush_work);
+	INIT_DELAYED_WORK(&p->flush_later, plog_flush_later_work);
+	spin_lock_init(&p->retired_lock);
+	INIT_LIST_HEAD(&p->retired);
+	INIT_LIST_HEAD(&p->awake);
+	INIT_DELAYED_WORK(&p->reap_work, plog_reap_work);
 	p->config = *config;
+	take_flush_policy(p);
 	p->pub.flags = config->flags;
 	p->pub.state = PLOG_PARTITION_OPENING;
 	p->pub.first_unstable = S64_MAX;
+	p->pub.last_producer = -1;
+	p->pub.last_marker = -1;
+	plog_settled_init(&p->settled);
+	p->pub.generation = 1;
 	p->pub.max_timestamp = -1;
+	p->pub.epoch_start = -1;
+	plog_object_created(PLOG_OBJECT_PARTITION);
 	return p;
 
 err_free:
@@ -228,26 +283,42 @@ static void drop_table(struct plog_partition *p)
 
 static int do_close(struct plog_partition *p, bool clean)
 {
+	bool pristine;
 	u32 state;
 	int err = 0;
 
+	/* not between a log start on disk and the table that goes with it */
+	mutex_lock(&p->sync_lock);
 	mutex_lock(&p->lock);
 	state = p->pub.state;
 	if (state == PLOG_PARTITION_CLOSED) {
 		mutex_unlock(&p->lock);
+		mutex_unlock(&p->sync_lock);
 		return 0;
 	}
 	plog_roll_settle(p, -1, false);
 	clean = clean && state == PLOG_PARTITION_ONLINE;
-	if (clean && plog_active(p)->active)
+	/* at rest it was sealed, but kept its room on the disk for the next append */
+	if (clean && plog_active(p)->preallocated)
+		plog_active_renew(p, plog_active(p));
+	if (clean && plog_active(p)->active) {
 		plog_segment_seal(plog_active(p));
+		plog_segment_trim(plog_active(p));
+	}
 	set_state(p, PLOG_PARTITION_CLOSED, 0);
 	mutex_unlock(&p->lock);
+	mutex_unlock(&p->sync_lock);
 	wake_everyone(p);
 	if (clean) {
-		err = plog_sync_log(p, false);
+		/*
+		 * What was made and never used needs no sync: whatever a power cut
+		 * leaves of it, it is as empty as when it was opened.
+		 */
+		pristine = p->fresh && !p->pub.log_end && !READ_ONCE(p->state_durable) &&
+			   !READ_ONCE(p->cut_dirty);
+		err = pristine ? 0 : plog_sync_log(p, false);
 		if (!err)
-			err = plog_save(p, true, true);
+			err = plog_save(p, true, !pristine);
 		if (err)
 			pr_warn("%s: not closed cleanly (error %d): the next start will check the log\n",
 				p->name, err);
@@ -261,6 +332,9 @@ int plog_partition_close(struct plog_partition *p, bool clean)
 	int err = do_close(p, clean);
 
 	flush_work(&p->flush_work);
+	if (cancel_delayed_work_sync(&p->flush_later))
+		plog_partition_put(p);
+	plog_reap_stop(p);
 	return err;
 }
 
@@ -271,12 +345,16 @@ void plog_partition_put(struct plog_partition *p)
 	/* each work item holds a reference: none is queued; and nobody is to be told */
 	p->ops = NULL;
 	do_close(p, false);
+	plog_retired_free(p);
+	kvfree(rcu_dereference_protected(p->epochs, true));
 	plog_dir_put(p->dir);
 	mutex_destroy(&p->sync_lock);
 	mutex_destroy(&p->state_lock);
 	mutex_destroy(&p->lock);
+	kfree(p->unstable);
 	kfree(p->name);
 	kfree(p);
+	plog_object_destroyed(PLOG_OBJECT_PARTITION);
 }
 
 int plog_partition_open(struct plog_partition *p)
@@ -291,14 +369,21 @@ int plog_partition_open(struct plog_partition *p)
 	err = plog_recover(p);
 	plog_event_recover(p->name, atomic64_read(&p->count.recovered_bytes),
 			   atomic64_read(&p->count.truncated_bytes));
-	if (err)
+	if (err && err != -ECANCELED)
 		pr_err("%s: cannot be opened (error %d)\n", p->name, err);
 	set_state(p, err ? PLOG_PARTITION_FAILED : PLOG_PARTITION_ONLINE, err);
 	mutex_unlock(&p->lock);
 	if (err)
 		drop_table(p);
+	else if (READ_ONCE(p->retired_count))
+		plog_reap_queue(p, 0);
 	wake_everyone(p);
 	return err;
+}
+
+void plog_partition_abandon(struct plog_partition *p)
+{
+	WRITE_ONCE(p->abandoned, true);
 }
 
 /* ---- what is published ---- */
@@ -325,12 +410,18 @@ struct plog_segment *plog_active(struct plog_partition *p)
 void plog_publish_begin(struct plog_partition *p)
 {
 	lockdep_assert_held(&p->lock);
+	/*
+	 * Not a seqcount_mutex_t: its readers may take the mutex on PREEMPT_RT,
+	 * and ours are under RCU.
+	 */
+	preempt_disable();
 	write_seqcount_begin(&p->seq);
 }
 
 void plog_publish_end(struct plog_partition *p)
 {
 	write_seqcount_end(&p->seq);
+	preempt_enable();
 }
 
 static void copy_published(const struct plog_published *from, struct plog_published *to)
@@ -339,29 +430,33 @@ static void copy_published(const struct plog_published *from, struct plog_publis
 	to->error = READ_ONCE(from->error);
 	to->flags = READ_ONCE(from->flags);
 	to->leader_epoch = READ_ONCE(from->leader_epoch);
+	to->cuts = READ_ONCE(from->cuts);
+	to->epoch_start = READ_ONCE(from->epoch_start);
 	to->log_start = READ_ONCE(from->log_start);
 	to->high_watermark = READ_ONCE(from->high_watermark);
 	to->first_unstable = READ_ONCE(from->first_unstable);
 	to->log_end = READ_ONCE(from->log_end);
+	to->last_producer = READ_ONCE(from->last_producer);
+	to->last_marker = READ_ONCE(from->last_marker);
 	to->max_timestamp = READ_ONCE(from->max_timestamp);
 	to->bytes = READ_ONCE(from->bytes);
 	to->active_end = READ_ONCE(from->active_end);
+	to->generation = READ_ONCE(from->generation);
 }
 
-/* The index of the last segment with a base not above @offset, or -1. */
-static int find_segment(const struct plog_table *table, s64 offset)
+u32 plog_table_find(const struct plog_table *table, s64 offset)
 {
-	int low = 0, high = table->count;
+	u32 low = 0, high = table->count;
 
 	while (low < high) {
-		int mid = low + (high - low) / 2;
+		u32 mid = low + (high - low) / 2;
 
 		if (table->seg[mid]->base <= offset)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low - 1;
+	return low ? low - 1 : 0;
 }
 
 void plog_look(struct plog_partition *p, s64 offset, struct plog_look *look)
@@ -369,7 +464,7 @@ void plog_look(struct plog_partition *p, s64 offset, struct plog_look *look)
 	struct plog_segment *seg;
 	struct plog_table *table;
 	unsigned int seq;
-	int i;
+	u32 i;
 
 again:
 	seg = NULL;
@@ -379,7 +474,7 @@ again:
 	table = rcu_dereference(p->table);
 	look->segments = table ? table->count : 0;
 	if (table && table->count && offset >= 0) {
-		i = max_t(int, find_segment(table, offset), 0);
+		i = plog_table_find(table, offset);
 		seg = table->seg[i];
 		look->active = i == table->count - 1;
 		look->next = look->active ? look->pub.log_end : table->seg[i + 1]->base;
@@ -410,12 +505,17 @@ void plog_look_view(const struct plog_look *look, struct plog_view *view)
 	view->flags = pub->flags;
 	view->segments = look->segments;
 	view->leader_epoch = pub->leader_epoch;
+	view->cuts = pub->cuts;
 	view->log_start = pub->log_start;
 	view->high_watermark = pub->high_watermark;
-	view->last_stable = min_t(s64, pub->high_watermark, pub->first_unstable);
+	view->last_stable = plog_last_stable(pub);
+	view->first_unstable = pub->first_unstable == S64_MAX ? -1 : pub->first_unstable;
+	/* what was deleted is not there any more */
+	view->last_producer = pub->last_producer < pub->log_start ? -1 : pub->last_producer;
 	view->log_end = pub->log_end;
 	view->max_timestamp = pub->max_timestamp;
 	view->bytes = pub->bytes;
+	view->retired = 0;
 }
 
 void plog_partition_view(struct plog_partition *p, struct plog_view *view)
@@ -424,17 +524,21 @@ void plog_partition_view(struct plog_partition *p, struct plog_view *view)
 
 	plog_look(p, -1, &look);
 	plog_look_view(&look, view);
+	view->retired = READ_ONCE(p->retired_count);
 	plog_look_put(&look);
 }
 
 s64 plog_partition_end(struct plog_partition *p, enum plog_end end)
 {
+	struct plog_look look;
+
 	switch (end) {
 	case PLOG_END_LEO:
 		return smp_load_acquire(&p->pub.log_end);
 	case PLOG_END_LSO:
-		return min_t(s64, smp_load_acquire(&p->pub.high_watermark),
-			     READ_ONCE(p->pub.first_unstable));
+		/* of three offsets that belong together */
+		plog_look(p, -1, &look);
+		return plog_last_stable(&look.pub);
 	default:
 		return smp_load_acquire(&p->pub.high_watermark);
 	}
@@ -490,10 +594,26 @@ int plog_check_fence(const struct plog_partition *p, s32 leader_epoch, u64 incar
 	return leader_epoch == p->pub.leader_epoch ? 0 : -ESTALE;
 }
 
+/* Is there a segment wholly below the log start, that was not retired yet? */
+static bool starts_below(struct plog_partition *p, s64 log_start)
+{
+	struct plog_look first, look;
+	bool below;
+
+	plog_look(p, 0, &first);
+	plog_look(p, log_start, &look);
+	below = first.seg != look.seg;
+	plog_look_put(&look);
+	plog_look_put(&first);
+	return below;
+}
+
 int plog_save(struct plog_partition *p, bool clean, bool sync)
 {
+	struct plog_epoch_text text;
 	struct plog_saved saved;
 	struct plog_look look;
+	bool epochs;
 	int err;
 
 	mutex_lock(&p->state_lock);
@@ -506,8 +626,11 @@ int plog_save(struct plog_partition *p, bool clean, bool sync)
 	}
 	saved = p->saved;
 	saved.clean = clean;
-	saved.leftovers = READ_ONCE(p->leftovers);
+	saved.leftovers = READ_ONCE(p->leftovers) || READ_ONCE(p->retired_count);
 	saved.log_start = max_t(s64, saved.log_start, look.pub.log_start);
+	/* an open leaves that out, and has to count what is left */
+	if (clean)
+		saved.leftovers |= starts_below(p, saved.log_start);
 	saved.high_watermark = max_t(s64, look.pub.high_watermark, saved.log_start);
 	saved.log_end = look.pub.log_end;
 	saved.active_base = look.seg ? look.seg->base : 0;
@@ -515,14 +638,44 @@ int plog_save(struct plog_partition *p, bool clean, bool sync)
 	saved.bytes = look.pub.bytes;
 	saved.max_timestamp = look.pub.max_timestamp;
 	saved.leader_epoch = look.pub.leader_epoch;
+	saved.epoch_start = look.pub.epoch_start;
+	if (p->epochs_pending) {
+		saved.leader_epoch = p->epoch_next;
+		saved.epoch_start = plog_epoch_last(p->epochs_next) == p->epoch_next ?
+				    plog_epoch_last_start(p->epochs_next) : -1;
+	}
 	spin_lock(&p->point_lock);
 	saved.recovery_point = p->recovery_point;
+	saved.settled = p->settled;
 	spin_unlock(&p->point_lock);
 	plog_look_put(&look);
+	epochs = sync && plog_epochs_unsaved(p, look.pub.log_end);
+	/* the end of what was not touched since it was opened: the file says all of this */
+	if (clean && !epochs && !memcmp(&saved, &p->saved, sizeof(saved))) {
+		err = 0;
+		goto out;
+	}
+	err = epochs ? plog_epoch_snapshot(p, &text) : 0;
+	if (err)
+		goto out;
+	if (epochs)
+		saved.epochs_crc = text.crc;
+	/* the epochs second: a torn file is made anew with the help of the state */
 	err = plog_state_write(p->dir, &saved, sync);
 	p->saved.sequence = saved.sequence;
-	if (!err)
-		p->saved = saved;
+	if (err)
+		goto out_text;
+	p->saved = saved;
+	if (sync)
+		WRITE_ONCE(p->state_durable, true);
+	if (epochs) {
+		err = plog_epoch_write(p, &text);
+		p->epochs_dirty = err;
+	}
+out_text:
+	if (epochs)
+		kvfree(text.text);
+out:
 	mutex_unlock(&p->state_lock);
 	return err;
 }
@@ -542,6 +695,18 @@ void plog_partition_stats(struct plog_partition *p, struct plog_partition_stats 
 	st->fsyncs = atomic64_read(&p->count.fsyncs);
 	st->recovered_bytes = atomic64_read(&p->count.recovered_bytes);
 	st->truncated_bytes = atomic64_read(&p->count.truncated_bytes);
+	st->retired_segments = atomic64_read(&p->count.retired_segments);
+	st->retired_bytes = atomic64_read(&p->count.retired_bytes);
+	st->lookups = atomic64_read(&p->count.lookups);
+	st->sync_errors = atomic64_read(&p->count.sync_errors);
+	st->index_rebuilds = atomic64_read(&p->count.segments.rebuilds);
+}
+
+void plog_partition_gauges(struct plog_partition *p, struct plog_partition_gauges *g)
+{
+	g->open_files = atomic_read(&p->count.segments.files);
+	g->pins = atomic_read(&p->count.segments.pins);
+	g->generation = READ_ONCE(p->pub.generation);
 }
 
 void plog_partition_count_read(struct plog_partition *p, u64 bytes)
@@ -578,8 +743,13 @@ int plog_partition_segments(struct plog_partition *p, s64 from,
 				READ_ONCE(seg->timeindex.e.count) * PLOG_TIMEINDEX_ENTRY;
 			plog_segment_unuse(seg);
 		}
+		if (ret && READ_ONCE(seg->retired)) {
+			plog_look_put(&look);
+			continue;	/* it left the table meanwhile */
+		}
 		info.max_timestamp = READ_ONCE(seg->max_timestamp);
 		info.active = look.active;
+		info.generation = look.pub.generation;
 		info.pins = atomic_read(&seg->pins);
 		offset = look.next;
 		plog_look_put(&look);

@@ -86,7 +86,7 @@ static int open_batch(struct plog_reader *r)
 	err = plog_batch_decode(raw, &b);
 	if (err || b.size > r->ext.length - r->batch_pos)
 		return -EBADMSG;
-	if (b.attributes & PLOG_ATTR_CONTROL || plog_batch_last_offset(&b) < r->offset) {
+	if (b.attributes & PLOG_ATTR_CONTROL || !b.count || plog_batch_last_offset(&b) < r->offset) {
 		r->offset = max_t(s64, r->offset, plog_batch_last_offset(&b) + 1);
 		r->batch_pos += b.size;
 		return 0;
@@ -198,6 +198,9 @@ ssize_t plog_reader_next(struct plog_reader *r, struct iov_iter *to)
 
 	if (r->offset < log_start)
 		r->offset = log_start;
+	/* a value has no checksum of its own: pinned anew, its batch is looked at */
+	if (r->ext.length && unlikely(plog_extent_doubtful(&r->ext)))
+		drop_extent(r);
 	ret = next_value(r, to);
 	/* whatever was seen in bytes that were truncated says nothing */
 	if (r->ext.length && plog_extent_stale(&r->ext))

@@ -5,6 +5,7 @@
  */
 #include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/limits.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -18,6 +19,8 @@
 #define FLAG_CLEAN	1
 #define FLAG_LEFTOVERS	2
 #define FLAG_DENSE	4
+#define FLAG_IMPORTED	8
+#define FLAGS		(FLAG_CLEAN | FLAG_LEFTOVERS | FLAG_DENSE | FLAG_IMPORTED)
 #define CRC_AT		(PLOG_STATE_SLOT_SIZE - 4)
 
 static u32 slot_crc(const u8 *raw)
@@ -32,11 +35,12 @@ static int decode(const u8 *raw, struct plog_saved *s)
 	if (memcmp(raw, MAGIC, 8) || slot_crc(raw) != get_unaligned_le32(raw + CRC_AT))
 		return -ENOENT;
 	flags = get_unaligned_le32(raw + 12);
-	if (get_unaligned_le32(raw + 8) != VERSION || flags & ~(FLAG_CLEAN | FLAG_LEFTOVERS | FLAG_DENSE))
+	if (get_unaligned_le32(raw + 8) != VERSION || flags & ~FLAGS)
 		return -EOPNOTSUPP;
 	s->clean = flags & FLAG_CLEAN;
 	s->leftovers = flags & FLAG_LEFTOVERS;
 	s->dense = flags & FLAG_DENSE;
+	s->imported = flags & FLAG_IMPORTED;
 	s->sequence = get_unaligned_le64(raw + 16);
 	s->recovery_point = get_unaligned_le64(raw + 24);
 	s->high_watermark = get_unaligned_le64(raw + 32);
@@ -47,6 +51,17 @@ static int decode(const u8 *raw, struct plog_saved *s)
 	s->bytes = get_unaligned_le64(raw + 72);
 	s->max_timestamp = get_unaligned_le64(raw + 80);
 	s->leader_epoch = get_unaligned_le32(raw + 88);
+	s->epoch_start = get_unaligned_le64(raw + 92);
+	s->epochs_crc = get_unaligned_le32(raw + 220);
+	s->settled.offset = get_unaligned_le64(raw + 140);
+	s->settled.first_unstable = get_unaligned_le64(raw + 148);
+	s->settled.first_unstable = s->settled.first_unstable ? s->settled.first_unstable - 1 :
+								S64_MAX;
+	s->settled.last_producer = (s64)get_unaligned_le64(raw + 156) - 1;
+	s->settled.last_marker = (s64)get_unaligned_le64(raw + 164) - 1;
+	if (s->settled.offset < 0 || s->settled.first_unstable < 0 ||
+	    s->settled.last_producer < -1 || s->settled.last_marker < -1)
+		return -ENOENT;
 	if (s->log_start < 0 || s->recovery_point < 0 || s->high_watermark < s->log_start)
 		return -ENOENT;
 	return 0;
@@ -58,7 +73,8 @@ static void encode(const struct plog_saved *s, u8 *raw)
 	memcpy(raw, MAGIC, 8);
 	put_unaligned_le32(VERSION, raw + 8);
 	put_unaligned_le32((s->clean ? FLAG_CLEAN : 0) |
-			   (s->leftovers ? FLAG_LEFTOVERS : 0) | (s->dense ? FLAG_DENSE : 0),
+			   (s->leftovers ? FLAG_LEFTOVERS : 0) | (s->dense ? FLAG_DENSE : 0) |
+			   (s->imported ? FLAG_IMPORTED : 0),
 			   raw + 12);
 	put_unaligned_le64(s->sequence, raw + 16);
 	put_unaligned_le64(s->recovery_point, raw + 24);
@@ -70,6 +86,13 @@ static void encode(const struct plog_saved *s, u8 *raw)
 	put_unaligned_le64(s->bytes, raw + 72);
 	put_unaligned_le64(s->max_timestamp, raw + 80);
 	put_unaligned_le32(s->leader_epoch, raw + 88);
+	put_unaligned_le64(s->settled.offset, raw + 140);
+	if (s->settled.first_unstable != S64_MAX)
+		put_unaligned_le64(s->settled.first_unstable + 1, raw + 148);
+	put_unaligned_le64(s->settled.last_producer + 1, raw + 156);
+	put_unaligned_le64(s->settled.last_marker + 1, raw + 164);
+	put_unaligned_le64(s->epoch_start, raw + 92);
+	put_unaligned_le32(s->epochs_crc, raw + 220);
 	put_unaligned_le32(slot_crc(raw), raw + CRC_AT);
 }
 
@@ -89,6 +112,8 @@ int plog_state_read(struct plog_dir *dir, struct plog_saved *saved)
 		err = -ENOMEM;
 		goto out_close;
 	}
+	/* a slot whose sync failed, and of which nobody was told */
+	plog_file_doubt(file);
 	memset(saved, 0, sizeof(*saved));
 	for (i = 0; i < 2; i++) {
 		int bad;

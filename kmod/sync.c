@@ -8,21 +8,28 @@
 #include <linux/minmax.h>
 
 #include "engine.h"
+#include "event.h"
 
 static void fence(struct plog_partition *p, int error)
 {
+	atomic64_inc(&p->count.sync_errors);
 	mutex_lock(&p->lock);
 	plog_fence(p, error, "a sync failed");
 	mutex_unlock(&p->lock);
 }
 
-/* Sync the segments that hold offsets from @from to @to. */
-static int sync_segments(struct plog_partition *p, s64 from, s64 to)
+/*
+ * Sync the segments that hold offsets from @from to @to, and the one that ends at
+ * @from: a failed append, or recovery, may have cut it since it was synced.
+ */
+static int sync_segments(struct plog_partition *p, s64 from, s64 to, bool cut)
 {
 	struct plog_look look;
 	u64 end;
 	int err;
 
+	if ((from < to || cut) && from > 0)
+		from--;
 	while (from < to) {
 		plog_look(p, from, &look);
 		if (!look.seg)
@@ -50,7 +57,10 @@ static int sync_segments(struct plog_partition *p, s64 from, s64 to)
 
 int plog_sync_log(struct plog_partition *p, bool killable)
 {
+	struct plog_settled seen;
+	struct plog_look look;
 	s64 from, to;
+	bool cut;
 	int err = 0;
 
 	if (!killable)
@@ -61,7 +71,12 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 	from = p->recovery_point;
 	spin_unlock(&p->point_lock);
 	/* whatever this sees was written before, by this caller too */
-	to = plog_partition_end(p, PLOG_END_LEO);
+	plog_look(p, -1, &look);
+	to = look.pub.log_end;
+	seen.first_unstable = look.pub.first_unstable;
+	seen.offset = min_t(s64, seen.first_unstable, to);
+	seen.last_producer = look.pub.last_producer;
+	seen.last_marker = look.pub.last_marker;
 	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_FENCED) {
 		/* an error is told once by the files, and never taken back here */
 		err = -READ_ONCE(p->pub.error);
@@ -76,14 +91,21 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 			goto out;
 		}
 	}
-	err = sync_segments(p, from, to);
-	if (err)
+	/* where nothing was appended since: a clean mark may follow, that trusts sizes */
+	cut = READ_ONCE(p->cut_dirty);
+	WRITE_ONCE(p->cut_dirty, false);
+	err = sync_segments(p, from, to, cut);
+	if (err) {
+		WRITE_ONCE(p->cut_dirty, true);
 		goto out;
+	}
 	spin_lock(&p->point_lock);
 	p->recovery_point = max_t(s64, p->recovery_point, to);
+	p->settled = seen;
 	spin_unlock(&p->point_lock);
 out:
 	mutex_unlock(&p->sync_lock);
+	plog_event_sync(p->name, from, to, err);
 	return err;
 }
 
@@ -94,6 +116,38 @@ int plog_partition_sync(struct plog_partition *p)
 	if (err && err != -EROFS)
 		return err;
 	return plog_sync_log(p, true);
+}
+
+int plog_sync_before_roll(struct plog_partition *p)
+{
+	struct plog_table *table = plog_table(p);
+	int err = 0;
+	s64 point;
+	u32 i;
+
+	lockdep_assert_held(&p->lock);
+	if (!READ_ONCE(p->gaps))
+		return 0;
+	spin_lock(&p->point_lock);
+	point = p->recovery_point;
+	spin_unlock(&p->point_lock);
+	for (i = table->count; !err && i-- > 0;) {
+		struct plog_segment *seg = table->seg[i];
+
+		if (READ_ONCE(seg->end)) {
+			err = plog_segment_use(seg, p->dir);
+			if (err)
+				return err;
+			err = plog_file_sync(seg->log, 0, READ_ONCE(seg->end) - 1);
+			atomic64_inc(&p->count.fsyncs);
+			plog_segment_unuse(seg);
+			if (err)
+				plog_fence(p, err, "a sync failed");
+		}
+		if (seg->base <= point)
+			break;
+	}
+	return err;
 }
 
 /* The segments that take no more appends and are synced need no open files. */
@@ -118,15 +172,80 @@ static void release_sealed(struct plog_partition *p)
 	mutex_unlock(&p->lock);
 }
 
+bool plog_flush(struct plog_partition *p)
+{
+	if (READ_ONCE(p->pub.state) != PLOG_PARTITION_ONLINE || plog_sync_log(p, false))
+		return false;
+	plog_save(p, false, true);
+	release_sealed(p);
+	return true;
+}
+
 /* After a roll: what recovery would have to read shrinks to about one segment. */
 void plog_flush_work(struct work_struct *work)
 {
 	struct plog_partition *p = container_of(work, struct plog_partition, flush_work);
 
-	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_ONLINE && !plog_sync_log(p, false)) {
-		plog_save(p, false, true);
-		release_sealed(p);
+	plog_flush(p);
+	plog_partition_put(p);
+}
+
+/* flush.ms is over, or a recovery point has waited long enough to be written down. */
+void plog_flush_later_work(struct work_struct *work)
+{
+	struct plog_partition *p = container_of(to_delayed_work(work), struct plog_partition,
+						flush_later);
+
+	plog_flush(p);
+	plog_partition_put(p);
+}
+
+static void flush_later(struct plog_partition *p, u64 ms)
+{
+	plog_partition_get(p);
+	if (!queue_delayed_work(plog_flush_wq, &p->flush_later,
+				msecs_to_jiffies(min_t(u64, ms, INT_MAX))))
+		plog_partition_put(p);
+	/* a close that did not see this one is seen here */
+	else if (READ_ONCE(p->pub.state) != PLOG_PARTITION_ONLINE &&
+		 cancel_delayed_work_sync(&p->flush_later))
+		plog_partition_put(p);
+}
+
+/*
+ * flush.messages: by who appended, as Kafka does, so that nobody is answered
+ * before.  flush.ms: the first append that is not synced starts the clock.
+ */
+int plog_flush_policy(struct plog_partition *p)
+{
+	u64 messages = READ_ONCE(p->flush_messages), ms = READ_ONCE(p->flush_ms);
+	s64 end = plog_partition_end(p, PLOG_END_LEO), point;
+	int err;
+
+	spin_lock(&p->point_lock);
+	point = p->recovery_point;
+	spin_unlock(&p->point_lock);
+	if (end > point && (u64)(end - point) >= messages) {
+		err = plog_sync_log(p, true);
+		if (err == -EINTR) {
+			/* appended it is: a worker syncs for who was killed */
+			plog_flush_queue(p);
+			return 0;
+		}
+		if (err)
+			return err;
+		ms = min_t(u64, ms, PLOG_CHECKPOINT_MS);
 	}
+	if (ms != PLOG_NEVER)
+		flush_later(p, ms);
+	return 0;
+}
+
+void plog_flush_sooner(struct plog_partition *p)
+{
+	if (!cancel_delayed_work_sync(&p->flush_later))
+		return;
+	plog_flush_queue(p);
 	plog_partition_put(p);
 }
 

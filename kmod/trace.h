@@ -115,6 +115,20 @@ TRACE_EVENT(plog_roll,
 	TP_printk("%s base=%lld", __get_str(name), __entry->base)
 );
 
+TRACE_EVENT(plog_rest,
+	TP_PROTO(const char *partition, s64 end),
+	TP_ARGS(partition, end),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(s64, end)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->end = end;
+	),
+	TP_printk("%s end=%lld", __get_str(name), __entry->end)
+);
+
 TRACE_EVENT(plog_recover,
 	TP_PROTO(const char *partition, u64 scanned, u64 cut),
 	TP_ARGS(partition, scanned, cut),
@@ -130,6 +144,97 @@ TRACE_EVENT(plog_recover,
 	),
 	TP_printk("%s scanned=%llu cut=%llu", __get_str(name),
 		  __entry->scanned, __entry->cut)
+);
+
+TRACE_EVENT(plog_retire,
+	TP_PROTO(const char *partition, u32 segments, u64 bytes),
+	TP_ARGS(partition, segments, bytes),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(u32, segments)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->segments = segments;
+		__entry->bytes = bytes;
+	),
+	TP_printk("%s segments=%u bytes=%llu", __get_str(name),
+		  __entry->segments, __entry->bytes)
+);
+
+TRACE_EVENT(plog_sync,
+	TP_PROTO(const char *partition, s64 from, s64 to, int error),
+	TP_ARGS(partition, from, to, error),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(s64, from)
+		__field(s64, to)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->from = from;
+		__entry->to = to;
+		__entry->error = error;
+	),
+	TP_printk("%s from=%lld to=%lld error=%d", __get_str(name), __entry->from,
+		  __entry->to, __entry->error)
+);
+
+TRACE_EVENT(plog_truncate,
+	TP_PROTO(const char *partition, s64 end, u64 bytes, int error),
+	TP_ARGS(partition, end, bytes, error),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(s64, end)
+		__field(u64, bytes)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->end = end;
+		__entry->bytes = bytes;
+		__entry->error = error;
+	),
+	TP_printk("%s end=%lld bytes=%llu error=%d", __get_str(name), __entry->end,
+		  __entry->bytes, __entry->error)
+);
+
+TRACE_EVENT(plog_epoch,
+	TP_PROTO(const char *partition, s32 epoch, s64 start),
+	TP_ARGS(partition, epoch, start),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(s32, epoch)
+		__field(s64, start)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->epoch = epoch;
+		__entry->start = start;
+	),
+	TP_printk("%s epoch=%d start=%lld", __get_str(name), __entry->epoch,
+		  __entry->start)
+);
+
+TRACE_EVENT(plog_swap,
+	TP_PROTO(const char *partition, s64 first, u32 segments, u64 bytes),
+	TP_ARGS(partition, first, segments, bytes),
+	TP_STRUCT__entry(
+		plog_trace_name(partition)
+		__field(s64, first)
+		__field(u32, segments)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		plog_trace_assign(partition);
+		__entry->first = first;
+		__entry->segments = segments;
+		__entry->bytes = bytes;
+	),
+	TP_printk("%s first=%lld segments=%u bytes=%llu", __get_str(name), __entry->first,
+		  __entry->segments, __entry->bytes)
 );
 
 #endif /* _PLOG_TRACE_H */

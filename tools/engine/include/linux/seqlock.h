@@ -2,16 +2,15 @@
 #ifndef _ENGINE_LINUX_SEQLOCK_H
 #define _ENGINE_LINUX_SEQLOCK_H
 
-#include <linux/mutex.h>
 #include <asm/barrier.h>
 
 typedef struct {
 	unsigned int seq;
-} seqcount_mutex_t;
+} seqcount_t;
 
-#define seqcount_mutex_init(s, lock)	((void)(lock), (s)->seq = 0)
+#define seqcount_init(s)	((s)->seq = 0)
 
-static inline unsigned int read_seqcount_begin(const seqcount_mutex_t *s)
+static inline unsigned int read_seqcount_begin(const seqcount_t *s)
 {
 	unsigned int seq;
 
@@ -20,19 +19,19 @@ static inline unsigned int read_seqcount_begin(const seqcount_mutex_t *s)
 	return seq;
 }
 
-static inline int read_seqcount_retry(const seqcount_mutex_t *s, unsigned int start)
+static inline int read_seqcount_retry(const seqcount_t *s, unsigned int start)
 {
 	smp_rmb();
 	return READ_ONCE(s->seq) != start;
 }
 
-static inline void write_seqcount_begin(seqcount_mutex_t *s)
+static inline void write_seqcount_begin(seqcount_t *s)
 {
 	WRITE_ONCE(s->seq, s->seq + 1);
 	smp_wmb();
 }
 
-static inline void write_seqcount_end(seqcount_mutex_t *s)
+static inline void write_seqcount_end(seqcount_t *s)
 {
 	smp_store_release(&s->seq, s->seq + 1);
 }
