@@ -38,6 +38,7 @@ int plog_engine_init(void)
 	plog_file_wq = alloc_workqueue("plog_file", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!plog_file_wq)
 		goto err_flush;
+	plog_rest_init();
 	return 0;
 
 err_flush:
@@ -49,6 +50,7 @@ err_roll:
 
 void plog_engine_exit(void)
 {
+	plog_rest_exit();
 	destroy_workqueue(plog_flush_wq);
 	destroy_workqueue(plog_roll_wq);
 	destroy_workqueue(plog_file_wq);
@@ -267,6 +269,7 @@ static void drop_table(struct plog_partition *p)
 	rcu_assign_pointer(p->table, NULL);
 	plog_publish_end(p);
 	mutex_unlock(&p->lock);
+	plog_rest_forget(p);
 	if (!table)
 		return;
 	for (i = 0; i < table->count; i++) {

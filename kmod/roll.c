@@ -96,6 +96,7 @@ static void roll_install(struct plog_partition *p, struct plog_segment *seg,
 	WRITE_ONCE(sealed->active, false);
 	WRITE_ONCE(seg->active, true);
 	seg->held = true;
+	plog_rest_awake(p);
 	plog_publish_begin(p);
 	WRITE_ONCE(p->pub.active_end, 0);
 	rcu_assign_pointer(p->table, table);
@@ -155,6 +156,7 @@ int plog_active_renew(struct plog_partition *p, struct plog_segment *seg)
 	seg->held = true;
 	if (!seg->index_bytes)
 		take_config(p, seg);
+	plog_rest_awake(p);
 	return 0;
 }
 

@@ -565,6 +565,7 @@ int plog_log_restart(struct plog_partition *p, s64 base, s64 start)
 	} else {
 		WRITE_ONCE(seg->active, true);
 		seg->held = true;
+		plog_rest_awake(p);
 	}
 	kvfree_rcu(old, rcu);
 	if (bad)
