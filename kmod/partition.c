@@ -264,6 +264,7 @@ static void drop_table(struct plog_partition *p)
 	u32 i;
 
 	mutex_lock(&p->lock);
+	plog_swap_forget(p);
 	table = plog_table(p);
 	plog_publish_begin(p);
 	rcu_assign_pointer(p->table, NULL);
