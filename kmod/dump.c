@@ -21,7 +21,8 @@
  * struct dump - the state of one, in cb->args[0]
  * @part: whose segments, or NULL
  * @next_id: of the next partition
- * @next_offset: of the next segment, at least
+ * @next_offset: of the next segment, at least; or the next leader epoch
+ * @next_retired: of the next retired segment, at least
  * @ended: nothing is left
  * @topic: only that one's partitions, if not empty
  * @refused: an error that the first dumpit gives, with a text: on 6.1 the
@@ -33,6 +34,7 @@ struct dump {
 	struct plog_part *part;
 	unsigned long next_id;
 	s64 next_offset;
+	u64 next_retired;
 	bool ended;
 	char topic[PLOG_TOPIC_SIZE];
 	int refused;
@@ -250,7 +252,9 @@ static int put_segment(void *arg, const struct plog_segment_info *seg)
 	    nla_put_s64(skb, PLOG_A_SEGMENT_MAX_TIMESTAMP, seg->max_timestamp,
 			PLOG_A_SEGMENT_PAD) ||
 	    nla_put_u8(skb, PLOG_A_SEGMENT_ACTIVE, seg->active) ||
-	    nla_put_u32(skb, PLOG_A_SEGMENT_PINS, seg->pins))
+	    nla_put_u32(skb, PLOG_A_SEGMENT_PINS, seg->pins) ||
+	    nla_put_u64_64bit(skb, PLOG_A_SEGMENT_GENERATION, seg->generation,
+			      PLOG_A_SEGMENT_PAD))
 		goto out_cancel;
 	nla_nest_end(skb, nest);
 	genlmsg_end(skb, head);
@@ -303,5 +307,151 @@ int plog_dump_segments(struct sk_buff *skb, struct netlink_callback *cb)
 	err = plog_partition_segments(dump->part->log, dump->next_offset, put_segment, &walk);
 	if (!err)
 		dump->ended = true;
+	return skb->len ? skb->len : err;
+}
+
+/* ---- retired segments ---- */
+
+struct retired_walk {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	struct dump *dump;
+	struct plog_part *part;
+};
+
+/* Under a spinlock. */
+static int put_retired(void *arg, const struct plog_retired_info *info)
+{
+	struct retired_walk *walk = arg;
+	struct sk_buff *skb = walk->skb;
+	struct nlattr *nest;
+	void *head;
+
+	BUILD_BUG_ON((int)PLOG_RETIRED_TAKEN != (int)PLOG_RETIRED_STATE_TAKEN ||
+		     (int)PLOG_RETIRED_READY != (int)PLOG_RETIRED_STATE_READY);
+	head = genlmsg_put(skb, NETLINK_CB(walk->cb->skb).portid, walk->cb->nlh->nlmsg_seq,
+			   &plog_family, NLM_F_MULTI, PLOG_CMD_RETIRED_GET);
+	if (!head)
+		return -EMSGSIZE;
+	nest = nla_nest_start(skb, PLOG_A_RETIRED);
+	if (!nest)
+		goto out_cancel;
+	if (nla_put_string(skb, PLOG_A_RETIRED_TOPIC, walk->part->topic) ||
+	    nla_put_u32(skb, PLOG_A_RETIRED_INDEX, walk->part->index) ||
+	    nla_put_s64(skb, PLOG_A_RETIRED_BASE_OFFSET, info->base_offset, PLOG_A_RETIRED_PAD) ||
+	    nla_put_u64_64bit(skb, PLOG_A_RETIRED_BYTES, info->bytes, PLOG_A_RETIRED_PAD) ||
+	    nla_put_u32(skb, PLOG_A_RETIRED_PINS, info->pins) ||
+	    nla_put_u32(skb, PLOG_A_RETIRED_STATE, info->state))
+		goto out_cancel;
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	walk->dump->next_retired = info->id + 1;
+	return 0;
+
+out_cancel:
+	genlmsg_cancel(skb, head);
+	return -EMSGSIZE;
+}
+
+static int put_part_retired(struct sk_buff *skb, struct plog_part *part,
+			    struct netlink_callback *cb)
+{
+	struct retired_walk walk = { .skb = skb, .cb = cb, .dump = dump_of(cb), .part = part };
+	int err = plog_partition_retired(part->log, walk.dump->next_retired, put_retired, &walk);
+
+	if (!err)
+		walk.dump->next_retired = 0;
+	return err;
+}
+
+int plog_dump_retired_start(struct netlink_callback *cb)
+{
+	struct nlattr *tb[PLOG_A_PARTITION_INDEX + 1] = { };
+	struct dump *dump;
+	int err;
+
+	err = dump_start(cb, PLOG_A_PARTITION, plog_partition_key_policy,
+			 plog_partition_key_nest, tb);
+	if (err)
+		return err;
+	dump = dump_of(cb);
+	if (tb[PLOG_A_PARTITION_INDEX]) {
+		struct plog_part *part = plog_netlink_find(dump->instance,
+							   tb[PLOG_A_PARTITION_TOPIC],
+							   tb[PLOG_A_PARTITION_INDEX], &dump->why);
+
+		if (IS_ERR(part))
+			dump->refused = PTR_ERR(part);
+		else
+			dump->part = part;
+	} else if (tb[PLOG_A_PARTITION_TOPIC]) {
+		dump->refused = plog_netlink_topic(tb[PLOG_A_PARTITION_TOPIC], &dump->why);
+		if (!dump->refused)
+			strscpy(dump->topic, nla_data(tb[PLOG_A_PARTITION_TOPIC]),
+				sizeof(dump->topic));
+	}
+	return 0;
+}
+
+int plog_dump_retired(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump *dump = dump_of(cb);
+	int err = refused(dump, cb);
+
+	if (err || dump->ended)
+		return err;
+	if (!dump->part)
+		return walk(skb, cb, put_part_retired);
+	err = put_part_retired(skb, dump->part, cb);
+	if (!err)
+		dump->ended = true;
+	return skb->len ? skb->len : err;
+}
+
+/* ---- leader epochs ---- */
+
+/* Looked at together; what does not fit into the message is looked at again. */
+#define EPOCHS_AT_ONCE	16
+
+static int put_epoch(struct sk_buff *skb, struct netlink_callback *cb,
+		     const struct plog_epoch_info *epoch)
+{
+	struct nlattr *nest;
+	void *head;
+
+	head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &plog_family,
+			   NLM_F_MULTI, PLOG_CMD_EPOCH_GET);
+	if (!head)
+		return -EMSGSIZE;
+	nest = nla_nest_start(skb, PLOG_A_EPOCH);
+	if (!nest || nla_put_s32(skb, PLOG_A_EPOCH_LEADER_EPOCH, epoch->epoch) ||
+	    nla_put_s64(skb, PLOG_A_EPOCH_START_OFFSET, epoch->start, PLOG_A_EPOCH_PAD)) {
+		genlmsg_cancel(skb, head);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	return 0;
+}
+
+int plog_dump_epochs(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct plog_epoch_info epochs[EPOCHS_AT_ONCE];
+	struct dump *dump = dump_of(cb);
+	int err = refused(dump, cb), i, n;
+
+	while (!err && !dump->ended) {
+		n = plog_partition_epochs(dump->part->log, dump->next_offset, epochs,
+					  EPOCHS_AT_ONCE);
+		if (n < 0)
+			err = n;
+		for (i = 0; !err && i < n; i++) {
+			err = put_epoch(skb, cb, &epochs[i]);
+			if (!err)
+				dump->next_offset = (s64)epochs[i].epoch + 1;
+		}
+		if (!err && (n < EPOCHS_AT_ONCE || dump->next_offset > INT_MAX))
+			dump->ended = true;
+	}
 	return skb->len ? skb->len : err;
 }

@@ -48,7 +48,13 @@ int plog_message_put_instance(struct sk_buff *skb, struct plog_instance *inst, u
 	    nla_put_u32(skb, PLOG_A_INSTANCE_ONLINE, count_online(inst)) ||
 	    nla_put_u64_64bit(skb, PLOG_A_INSTANCE_INCARNATION, incarnation,
 			      PLOG_A_INSTANCE_PAD) ||
-	    nla_put_string(skb, PLOG_A_INSTANCE_VERSION, PLOG_VERSION))
+	    nla_put_string(skb, PLOG_A_INSTANCE_VERSION, PLOG_VERSION) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_RETENTION_CHECK_MS, inst->retention_check_ms) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_MAX_PARTITIONS, inst->limits.partitions) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_MAX_WAITERS, inst->limits.waiters) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_MAX_DESCRIPTORS, inst->limits.descriptors) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_MAX_APPEND_BYTES, inst->limits.append_bytes) ||
+	    nla_put_u32(skb, PLOG_A_INSTANCE_DESCRIPTORS, atomic_read(&inst->descriptors)))
 		goto out_unlock;
 	mutex_unlock(&inst->mutex);
 	nla_nest_end(skb, nest);
@@ -65,6 +71,25 @@ out_cancel:
 static int put_s64(struct sk_buff *skb, int type, s64 value)
 {
 	return nla_put_s64(skb, type, value, PLOG_A_PARTITION_PAD);
+}
+
+static int put_u64(struct sk_buff *skb, int type, u64 value)
+{
+	return nla_put_u64_64bit(skb, type, value, PLOG_A_PARTITION_PAD);
+}
+
+/* Retention, rolls and flushes. */
+static int put_policies(struct sk_buff *skb, const struct plog_config *config)
+{
+	if (put_s64(skb, PLOG_A_PARTITION_RETENTION_MS, config->retention_ms) ||
+	    put_s64(skb, PLOG_A_PARTITION_RETENTION_BYTES, config->retention_bytes) ||
+	    put_u64(skb, PLOG_A_PARTITION_FILE_DELETE_DELAY_MS, config->file_delete_delay_ms) ||
+	    put_u64(skb, PLOG_A_PARTITION_SEGMENT_JITTER_MS, config->segment_jitter_ms) ||
+	    put_u64(skb, PLOG_A_PARTITION_FLUSH_MESSAGES, config->flush_messages) ||
+	    put_u64(skb, PLOG_A_PARTITION_FLUSH_MS, config->flush_ms) ||
+	    nla_put_u8(skb, PLOG_A_PARTITION_PREALLOCATE, config->preallocate))
+		return -EMSGSIZE;
+	return 0;
 }
 
 int plog_message_put_partition(struct sk_buff *skb, struct plog_part *part, u32 portid,
@@ -111,7 +136,9 @@ int plog_message_put_partition(struct sk_buff *skb, struct plog_part *part, u32 
 	    nla_put_u32(skb, PLOG_A_PARTITION_INDEX_INTERVAL_BYTES,
 			setup.config.index_interval_bytes) ||
 	    nla_put_u32(skb, PLOG_A_PARTITION_INDEX_BYTES, setup.config.index_bytes) ||
-	    put_s64(skb, PLOG_A_PARTITION_MAX_TIMESTAMP, view.max_timestamp))
+	    put_s64(skb, PLOG_A_PARTITION_MAX_TIMESTAMP, view.max_timestamp) ||
+	    put_policies(skb, &setup.config) ||
+	    nla_put_u32(skb, PLOG_A_PARTITION_RETIRED, view.retired))
 		goto out_cancel;
 	nla_nest_end(skb, nest);
 	genlmsg_end(skb, head);
@@ -140,6 +167,11 @@ static const struct {
 	FIELD(FSYNCS, fsyncs),
 	FIELD(RECOVERED_BYTES, recovered_bytes),
 	FIELD(TRUNCATED_BYTES, truncated_bytes),
+	FIELD(LOOKUPS, lookups),
+	FIELD(SYNC_ERRORS, sync_errors),
+	FIELD(INDEX_REBUILDS, index_rebuilds),
+	FIELD(RETIRED_SEGMENTS, retired_segments),
+	FIELD(RETIRED_BYTES, retired_bytes),
 #undef FIELD
 };
 
@@ -148,8 +180,25 @@ static u64 *stats_field(struct plog_partition_stats *stats, unsigned int i)
 	return (void *)stats + stats_fields[i].offset;
 }
 
+/* What a partition, or all of an instance, holds now. */
+struct holds {
+	u64 waiters;
+	u64 open_files;
+	u64 pins;
+};
+
+static void add_holds(struct holds *h, struct plog_part *part)
+{
+	struct plog_partition_gauges g;
+
+	plog_partition_gauges(part->log, &g);
+	h->waiters += atomic_read(&part->waiters);
+	h->open_files += g.open_files;
+	h->pins += g.pins;
+}
+
 static int put_stats(struct sk_buff *skb, const char *topic, u32 index,
-		     struct plog_partition_stats *stats, u32 portid, u32 seq, int flags,
+		     struct plog_partition_stats *stats, const struct holds *h, u32 portid, u32 seq, int flags,
 		     struct netlink_callback *cb)
 {
 	struct nlattr *nest;
@@ -171,6 +220,10 @@ static int put_stats(struct sk_buff *skb, const char *topic, u32 index,
 		if (nla_put_u64_64bit(skb, stats_fields[i].attr, *stats_field(stats, i),
 				      PLOG_A_STATS_PAD))
 			goto out_cancel;
+	if (nla_put_u64_64bit(skb, PLOG_A_STATS_WAITERS, h->waiters, PLOG_A_STATS_PAD) ||
+	    nla_put_u64_64bit(skb, PLOG_A_STATS_OPEN_FILES, h->open_files, PLOG_A_STATS_PAD) ||
+	    nla_put_u64_64bit(skb, PLOG_A_STATS_PINS, h->pins, PLOG_A_STATS_PAD))
+		goto out_cancel;
 	nla_nest_end(skb, nest);
 	genlmsg_end(skb, head);
 	return 0;
@@ -184,15 +237,18 @@ int plog_message_put_stats(struct sk_buff *skb, struct plog_part *part, u32 port
 			   u32 seq, int flags, struct netlink_callback *cb)
 {
 	struct plog_partition_stats stats;
+	struct holds h = { };
 
 	plog_partition_stats(part->log, &stats);
-	return put_stats(skb, part->topic, part->index, &stats, portid, seq, flags, cb);
+	add_holds(&h, part);
+	return put_stats(skb, part->topic, part->index, &stats, &h, portid, seq, flags, cb);
 }
 
 int plog_message_put_totals(struct sk_buff *skb, struct plog_instance *inst, u32 portid,
 			    u32 seq)
 {
 	struct plog_partition_stats sum, one;
+	struct holds h = { };
 	struct plog_part *part;
 	unsigned long id;
 	unsigned int i;
@@ -203,9 +259,10 @@ int plog_message_put_totals(struct sk_buff *skb, struct plog_instance *inst, u32
 		plog_partition_stats(part->log, &one);
 		for (i = 0; i < ARRAY_SIZE(stats_fields); i++)
 			*stats_field(&sum, i) += *stats_field(&one, i);
+		add_holds(&h, part);
 	}
 	mutex_unlock(&inst->mutex);
-	return put_stats(skb, NULL, 0, &sum, portid, seq, 0, NULL);
+	return put_stats(skb, NULL, 0, &sum, &h, portid, seq, 0, NULL);
 }
 
 /* ---- events ---- */
@@ -267,6 +324,33 @@ void plog_message_partition(struct plog_part *part)
 		nlmsg_free(skb);
 	else
 		send_event(part->instance, skb);
+}
+
+void plog_message_retired(struct plog_part *part)
+{
+	struct nlattr *nest;
+	struct sk_buff *skb;
+	void *head;
+
+	if (!anybody_listens(part->instance))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!skb)
+		return;
+	head = genlmsg_put(skb, 0, 0, &plog_family, 0, PLOG_CMD_RETIRED_NTF);
+	if (!head)
+		goto out_free;
+	nest = nla_nest_start(skb, PLOG_A_RETIRED);
+	if (!nest || nla_put_string(skb, PLOG_A_RETIRED_TOPIC, part->topic) ||
+	    nla_put_u32(skb, PLOG_A_RETIRED_INDEX, part->index))
+		goto out_free;
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, head);
+	send_event(part->instance, skb);
+	return;
+
+out_free:
+	nlmsg_free(skb);
 }
 
 void plog_message_enable(bool on)

@@ -33,6 +33,8 @@ int plog_message_put_totals(struct sk_buff *skb, struct plog_instance *inst, u32
 /* Send an event to whoever listens in the instance's namespace; may sleep. */
 void plog_message_instance(struct plog_instance *inst);
 void plog_message_partition(struct plog_part *part);
+/* Files of retired segments can be deleted. */
+void plog_message_retired(struct plog_part *part);
 
 /* Events may be sent from now on, or not any more: none is under way on return. */
 void plog_message_enable(bool on);

@@ -12,6 +12,7 @@
 
 #include "message.h"
 #include "net.h"
+#include "object.h"
 #include "part.h"
 #include "vfs.h"
 
@@ -31,6 +32,7 @@ static DEFINE_MUTEX(plog_instances_lock);
 static struct workqueue_struct *plog_stop_wq;
 
 static void stop_work(struct work_struct *work);
+static void retention_work(struct work_struct *work);
 
 static struct plog_instance *instance_create(struct net *net)
 {
@@ -51,14 +53,23 @@ static struct plog_instance *instance_create(struct net *net)
 	mutex_init(&inst->mutex);
 	xa_init(&inst->ids);
 	inst->next_id = 1;
+	inst->limits = (struct plog_limits) {
+		.partitions = clamp_t(u32, READ_ONCE(plog_partitions_max), 1, PLOG_PARTITIONS_LIMIT),
+		.waiters = PLOG_WAITERS_DEFAULT,
+		.descriptors = PLOG_DESCRIPTORS_DEFAULT,
+		.append_bytes = PLOG_MESSAGE_BYTES_MAX,
+	};
 	init_waitqueue_head(&inst->closed);
 	INIT_WORK(&inst->stop_work, stop_work);
+	INIT_DELAYED_WORK(&inst->retention_work, retention_work);
+	inst->retention_check_ms = PLOG_RETENTION_CHECK_MS;
 	spin_lock_init(&inst->daemon_lock);
 	init_waitqueue_head(&inst->drained);
 
 	mutex_lock(&plog_instances_lock);
 	list_add_tail(&inst->list, &plog_instances);
 	mutex_unlock(&plog_instances_lock);
+	plog_object_created(PLOG_OBJECT_INSTANCE);
 	return inst;
 }
 
@@ -77,6 +88,7 @@ void plog_instance_put(struct plog_instance *inst)
 	xa_destroy(&inst->ids);
 	kfree(inst->label);
 	kfree(inst);
+	plog_object_destroyed(PLOG_OBJECT_INSTANCE);
 }
 
 struct plog_instance *plog_instance_of(struct net *net)
@@ -85,6 +97,84 @@ struct plog_instance *plog_instance_of(struct net *net)
 
 	plog_instance_get(pn->instance);
 	return pn->instance;
+}
+
+/* ---- retention ---- */
+
+/* The next look. Under the mutex, of an instance that runs. */
+static void schedule_retention(struct plog_instance *inst)
+{
+	plog_instance_get(inst);
+	if (mod_delayed_work(plog_stop_wq, &inst->retention_work,
+			     msecs_to_jiffies(inst->retention_check_ms)))
+		plog_instance_put(inst);
+}
+
+static void retention_work(struct work_struct *work)
+{
+	struct plog_instance *inst = container_of(to_delayed_work(work), struct plog_instance,
+						  retention_work);
+	struct plog_part *part;
+	unsigned long id;
+
+	mutex_lock(&inst->mutex);
+	if (inst->state == PLOG_INSTANCE_RUNNING) {
+		xa_for_each(&inst->ids, id, part)
+			plog_part_retain(part);
+		schedule_retention(inst);
+	}
+	mutex_unlock(&inst->mutex);
+	plog_instance_put(inst);
+}
+
+int plog_instance_set_retention_check(struct plog_instance *inst, u32 ms)
+{
+	int err = -ENODEV;
+
+	mutex_lock(&inst->mutex);
+	if (inst->state == PLOG_INSTANCE_RUNNING) {
+		inst->retention_check_ms = ms;
+		schedule_retention(inst);
+		err = 0;
+	}
+	mutex_unlock(&inst->mutex);
+	return err;
+}
+
+/* ---- limits ---- */
+
+int plog_instance_descriptor(struct plog_instance *inst, bool privileged)
+{
+	u32 max = READ_ONCE(inst->limits.descriptors);
+
+	if (atomic_inc_return(&inst->descriptors) <= max || privileged)
+		return 0;
+	atomic_dec(&inst->descriptors);
+	pr_warn_ratelimited("max-descriptors (%u) of a network namespace are open: refused one more\n",
+			    max);
+	return -ENFILE;
+}
+
+void plog_instance_descriptor_end(struct plog_instance *inst)
+{
+	atomic_dec(&inst->descriptors);
+}
+
+void plog_instance_limits(struct plog_instance *inst, struct plog_limits *limits)
+{
+	mutex_lock(&inst->mutex);
+	*limits = inst->limits;
+	mutex_unlock(&inst->mutex);
+}
+
+void plog_instance_limits_set(struct plog_instance *inst, const struct plog_limits *limits)
+{
+	mutex_lock(&inst->mutex);
+	WRITE_ONCE(inst->limits.partitions, limits->partitions);
+	WRITE_ONCE(inst->limits.waiters, limits->waiters);
+	WRITE_ONCE(inst->limits.descriptors, limits->descriptors);
+	WRITE_ONCE(inst->limits.append_bytes, limits->append_bytes);
+	mutex_unlock(&inst->mutex);
 }
 
 /* ---- start and stop ---- */
@@ -128,7 +218,10 @@ int plog_instance_start(struct plog_instance *inst, const char *label,
 	inst->dir = dir;
 	inst->lock = lock;
 	memset(&inst->gone, 0, sizeof(inst->gone));
+	WRITE_ONCE(inst->lease, 0);
 	WRITE_ONCE(inst->state, PLOG_INSTANCE_RUNNING);
+	inst->retention_check_ms = PLOG_RETENTION_CHECK_MS;
+	schedule_retention(inst);
 	mutex_unlock(&inst->mutex);
 	plog_message_instance(inst);
 	return 0;
@@ -148,6 +241,8 @@ static int stop_locked(struct plog_instance *inst)
 	if (inst->state != PLOG_INSTANCE_RUNNING)
 		return -ENODEV;
 	WRITE_ONCE(inst->state, PLOG_INSTANCE_STOPPING);
+	if (cancel_delayed_work(&inst->retention_work))
+		plog_instance_put(inst);
 	plog_instance_get(inst);
 	queue_work(plog_stop_wq, &inst->stop_work);
 	return 0;
@@ -251,6 +346,19 @@ void plog_instance_unregister(struct plog_instance *inst, const void *daemon)
 	}
 }
 
+int plog_instance_lease(struct plog_instance *inst, const void *daemon, s64 deadline)
+{
+	int err = -ESTALE;
+
+	spin_lock(&inst->daemon_lock);
+	if (inst->daemon == daemon) {
+		WRITE_ONCE(inst->lease, deadline);
+		err = 0;
+	}
+	spin_unlock(&inst->daemon_lock);
+	return err;
+}
+
 int plog_instance_call(struct plog_instance *inst, u64 incarnation)
 {
 	int err = -ESTALE;
@@ -311,7 +419,7 @@ static void __net_exit net_pre_exit(struct net *net)
 	mutex_unlock(&inst->mutex);
 
 	mutex_lock(&plog_instances_lock);
-	list_del(&inst->list);
+	list_del_init(&inst->list);
 	mutex_unlock(&plog_instances_lock);
 }
 
@@ -329,6 +437,42 @@ static struct pernet_operations plog_net_ops = {
 	.id = &plog_net_id,
 	.size = sizeof(struct plog_net),
 };
+
+/* The instance after @inst, with a reference; NULL: the first, and none any more. */
+static struct plog_instance *next_instance(struct plog_instance *inst)
+{
+	struct plog_instance *next;
+
+	mutex_lock(&plog_instances_lock);
+	if (!inst)
+		next = list_first_entry_or_null(&plog_instances, struct plog_instance, list);
+	else if (list_empty(&inst->list))
+		/* its namespace has gone: nobody knows what was behind it */
+		next = NULL;
+	else if (list_is_last(&inst->list, &plog_instances))
+		next = NULL;
+	else
+		next = list_next_entry(inst, list);
+	/* its namespace has one as long as it is listed */
+	if (next)
+		plog_instance_get(next);
+	mutex_unlock(&plog_instances_lock);
+	return next;
+}
+
+int plog_instances_walk(int (*fn)(struct plog_instance *inst, void *arg), void *arg)
+{
+	struct plog_instance *inst, *next;
+	int ret = 0;
+
+	for (inst = next_instance(NULL); inst; inst = next) {
+		if (!ret)
+			ret = fn(inst, arg);
+		next = ret ? NULL : next_instance(inst);
+		plog_instance_put(inst);
+	}
+	return ret;
+}
 
 /* ---- the machine goes down ---- */
 

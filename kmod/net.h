@@ -30,6 +30,25 @@
 #include "partition.h"
 
 /**
+ * struct plog_limits - what an instance refuses to pass, Documentation/limits.rst
+ * @partitions: of the instance
+ * @waiters: calls that wait at once, of one partition
+ * @descriptors: of the device, by openers without CAP_NET_ADMIN
+ * @append_bytes: of one append
+ */
+struct plog_limits {
+	u32 partitions;
+	u32 waiters;
+	u32 descriptors;
+	u32 append_bytes;
+};
+
+#define PLOG_PARTITIONS_LIMIT	(1u << 20)	/* what minor numbers reach */
+#define PLOG_WAITERS_DEFAULT	4096
+#define PLOG_WAITERS_LIMIT	(1u << 20)
+#define PLOG_DESCRIPTORS_DEFAULT 65536
+
+/**
  * struct plog_instance - partitions and daemon of one network namespace
  * @ref: held by the namespace, by each descriptor, partition and pending work
  * @net: the namespace; RCU, NULL once it is going away
@@ -47,9 +66,13 @@
  * @generation: changed whenever a partition comes or goes, so that a dump can
  *	tell that it is not one consistent look
  * @gone: counters of the partitions that are closed
+ * @limits: changed under @mutex, read without by READ_ONCE()
+ * @descriptors: open ones
  * @busy: partitions that are not closed yet, in @parts or on their way out
  * @closed: woken when @busy gets 0, and when @state leaves STOPPING
  * @stop_work: closes everything
+ * @retention_check_ms: how often retention looks at every partition
+ * @retention_work: does so; holds a reference while it is pending
  * @daemon_lock: what follows
  * @incarnation: of the daemon that may append now; also read by the engine
  *	under a partition's append mutex
@@ -57,6 +80,8 @@
  * @daemon_port: its netlink port, 0 for none
  * @daemon_calls: calls in progress under @incarnation or the one before
  * @drained: woken when @daemon_calls gets 0, and when @incarnation changes
+ * @lease: until when replicated partitions may be led, nanoseconds of
+ *	CLOCK_BOOTTIME, 0 for no limit; also read by the engine
  */
 struct plog_instance {
 	refcount_t ref;
@@ -76,9 +101,13 @@ struct plog_instance {
 	u32 count;
 	u32 generation;
 	struct plog_partition_stats gone;
+	struct plog_limits limits;
+	atomic_t descriptors;
 	atomic_t busy;
 	wait_queue_head_t closed;
 	struct work_struct stop_work;
+	u32 retention_check_ms;
+	struct delayed_work retention_work;
 
 	spinlock_t daemon_lock;
 	u64 incarnation;
@@ -86,9 +115,10 @@ struct plog_instance {
 	u32 daemon_port;
 	u32 daemon_calls;
 	wait_queue_head_t drained;
+	s64 lease;
 };
 
-/* Most partitions of one instance: a module parameter. */
+/* What an instance's limit of partitions is before somebody sets it: a module parameter. */
 extern unsigned int plog_partitions_max;
 
 /**
@@ -100,6 +130,19 @@ struct plog_instance *plog_instance_of(struct net *net);
 void plog_instance_get(struct plog_instance *inst);
 /* May sleep. */
 void plog_instance_put(struct plog_instance *inst);
+
+/**
+ * plog_instance_descriptor() - count a descriptor that is opened
+ * @privileged: the opener has CAP_NET_ADMIN: counted, never refused
+ *
+ * Return: 0, plog_instance_descriptor_end() must follow; or -ENFILE.
+ */
+int plog_instance_descriptor(struct plog_instance *inst, bool privileged);
+void plog_instance_descriptor_end(struct plog_instance *inst);
+
+/* One consistent look, and a change of all of them; in their ranges. */
+void plog_instance_limits(struct plog_instance *inst, struct plog_limits *limits);
+void plog_instance_limits_set(struct plog_instance *inst, const struct plog_limits *limits);
 
 /**
  * plog_instance_start() - take a data directory into service
@@ -119,6 +162,17 @@ int plog_instance_start(struct plog_instance *inst, const char *label,
  * An event tells when.  Return: 0, or -ENODEV if it does not run (or stops already).
  */
 int plog_instance_stop(struct plog_instance *inst);
+
+/* Kafka's log.retention.check.interval.ms. */
+#define PLOG_RETENTION_CHECK_MS	(5 * 60 * 1000)
+
+/**
+ * plog_instance_set_retention_check() - look so often from now on
+ * @ms: 1 to INT_MAX
+ *
+ * Return: 0, or -ENODEV if it does not run.
+ */
+int plog_instance_set_retention_check(struct plog_instance *inst, u32 ms);
 
 /**
  * plog_instance_register() - make a descriptor the daemon's
@@ -142,8 +196,26 @@ void plog_instance_unregister(struct plog_instance *inst, const void *daemon);
 int plog_instance_call(struct plog_instance *inst, u64 incarnation);
 void plog_instance_call_end(struct plog_instance *inst);
 
+/**
+ * plog_instance_lease() - set until when replicated partitions may be led
+ * @daemon: the descriptor that registered the daemon
+ * @deadline: nanoseconds of CLOCK_BOOTTIME, 0 for no limit
+ *
+ * Return: 0, or -ESTALE if @daemon is not, or no more, the daemon's.
+ */
+int plog_instance_lease(struct plog_instance *inst, const void *daemon, s64 deadline);
+
 /* One look at the daemon: its incarnation, 0 for none, and its port. */
 void plog_instance_daemon(struct plog_instance *inst, u64 *incarnation, u32 *port);
+
+/**
+ * plog_instances_walk() - call @fn for the instance of each network namespace
+ * @fn: with a reference that is the walk's, and no lock; may sleep, and ends the
+ *	walk by returning non-zero
+ *
+ * One that comes meanwhile may be missed.  Return: what @fn did, or 0.
+ */
+int plog_instances_walk(int (*fn)(struct plog_instance *inst, void *arg), void *arg);
 
 int plog_net_init(void);
 /* All instances are closed and freed on return. */

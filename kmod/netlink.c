@@ -44,8 +44,27 @@ static struct netlink_range_validation index_interval_range = {
 static struct netlink_range_validation index_bytes_range = {
 	.min = 8, .max = INT_MAX,
 };
+static struct netlink_range_validation ms_range = {
+	.min = 0, .max = S64_MAX,
+};
+static struct netlink_range_validation flush_messages_range = {
+	.min = 1, .max = S64_MAX,
+};
+static struct netlink_range_validation check_ms_range = {
+	.min = 1, .max = INT_MAX,
+};
 static struct netlink_range_validation index_range = {
 	.min = 0, .max = INT_MAX,
+};
+
+static struct netlink_range_validation partitions_range = {
+	.min = 1, .max = PLOG_PARTITIONS_LIMIT,
+};
+static struct netlink_range_validation waiters_range = {
+	.min = 1, .max = PLOG_WAITERS_LIMIT,
+};
+static struct netlink_range_validation descriptors_range = {
+	.min = 1, .max = INT_MAX,
 };
 
 #define TOPIC_POLICY	{ .type = NLA_NUL_STRING, .len = PLOG_TOPIC_MAX }
@@ -55,6 +74,12 @@ static const struct nla_policy instance_set_nest[PLOG_A_INSTANCE_MAX + 1] = {
 	[PLOG_A_INSTANCE_DATA_DIR] = { .type = NLA_NUL_STRING, .len = PLOG_LABEL_MAX },
 	[PLOG_A_INSTANCE_DIR_FD] = NLA_POLICY_MIN(NLA_S32, 0),
 	[PLOG_A_INSTANCE_LOCK_FD] = NLA_POLICY_MIN(NLA_S32, 0),
+	[PLOG_A_INSTANCE_RETENTION_CHECK_MS] = NLA_POLICY_FULL_RANGE(NLA_U32, &check_ms_range),
+	[PLOG_A_INSTANCE_MAX_PARTITIONS] = NLA_POLICY_FULL_RANGE(NLA_U32, &partitions_range),
+	[PLOG_A_INSTANCE_MAX_WAITERS] = NLA_POLICY_FULL_RANGE(NLA_U32, &waiters_range),
+	[PLOG_A_INSTANCE_MAX_DESCRIPTORS] = NLA_POLICY_FULL_RANGE(NLA_U32, &descriptors_range),
+	[PLOG_A_INSTANCE_MAX_APPEND_BYTES] =
+		NLA_POLICY_FULL_RANGE(NLA_U32, &message_bytes_range),
 };
 
 static const struct nla_policy instance_set_policy[PLOG_A_INSTANCE + 1] = {
@@ -76,7 +101,14 @@ static const struct nla_policy instance_set_policy[PLOG_A_INSTANCE + 1] = {
 	[PLOG_A_PARTITION_SEGMENT_MS] = NLA_POLICY_FULL_RANGE(NLA_U64, &segment_ms_range), \
 	[PLOG_A_PARTITION_INDEX_INTERVAL_BYTES] = \
 		NLA_POLICY_FULL_RANGE(NLA_U32, &index_interval_range), \
-	[PLOG_A_PARTITION_INDEX_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &index_bytes_range)
+	[PLOG_A_PARTITION_INDEX_BYTES] = NLA_POLICY_FULL_RANGE(NLA_U32, &index_bytes_range), \
+	[PLOG_A_PARTITION_RETENTION_MS] = NLA_POLICY_MIN(NLA_S64, -1), \
+	[PLOG_A_PARTITION_RETENTION_BYTES] = NLA_POLICY_MIN(NLA_S64, -1), \
+	[PLOG_A_PARTITION_FILE_DELETE_DELAY_MS] = NLA_POLICY_FULL_RANGE(NLA_U64, &ms_range), \
+	[PLOG_A_PARTITION_SEGMENT_JITTER_MS] = NLA_POLICY_FULL_RANGE(NLA_U64, &ms_range), \
+	[PLOG_A_PARTITION_FLUSH_MESSAGES] = NLA_POLICY_FULL_RANGE(NLA_U64, &flush_messages_range), \
+	[PLOG_A_PARTITION_FLUSH_MS] = NLA_POLICY_FULL_RANGE(NLA_U64, &ms_range), \
+	[PLOG_A_PARTITION_PREALLOCATE] = NLA_POLICY_MAX(NLA_U8, 1)
 
 static const struct nla_policy partition_new_nest[PLOG_A_PARTITION_MAX + 1] = {
 	PARTITION_SETUP_POLICY,
@@ -112,6 +144,28 @@ const struct nla_policy plog_stats_key_nest[PLOG_A_STATS_INDEX + 1] = {
 
 const struct nla_policy plog_stats_key_policy[PLOG_A_STATS + 1] = {
 	[PLOG_A_STATS] = NLA_POLICY_NESTED(plog_stats_key_nest),
+};
+
+static const struct nla_policy delete_records_nest[PLOG_A_PARTITION_LOG_START + 1] = {
+	[PLOG_A_PARTITION_TOPIC] = TOPIC_POLICY,
+	[PLOG_A_PARTITION_INDEX] = INDEX_POLICY,
+	[PLOG_A_PARTITION_LOG_START] = NLA_POLICY_MIN(NLA_S64, 0),
+};
+
+static const struct nla_policy plog_delete_records_policy[PLOG_A_PARTITION + 1] = {
+	[PLOG_A_PARTITION] = NLA_POLICY_NESTED(delete_records_nest),
+};
+
+static const struct nla_policy retired_nest[PLOG_A_RETIRED_FAILED + 1] = {
+	[PLOG_A_RETIRED_TOPIC] = TOPIC_POLICY,
+	[PLOG_A_RETIRED_INDEX] = INDEX_POLICY,
+	[PLOG_A_RETIRED_BASE_OFFSET] = NLA_POLICY_MIN(NLA_S64, 0),
+	[PLOG_A_RETIRED_INCARNATION] = { .type = NLA_U64 },
+	[PLOG_A_RETIRED_FAILED] = NLA_POLICY_MAX(NLA_U8, 1),
+};
+
+static const struct nla_policy plog_retired_policy[PLOG_A_RETIRED + 1] = {
+	[PLOG_A_RETIRED] = NLA_POLICY_NESTED(retired_nest),
 };
 
 static const struct nla_policy relay_request_nest[PLOG_A_RELAY_PAYLOAD + 1] = {
@@ -251,14 +305,83 @@ out:
 	return err;
 }
 
+/* Of an instance that runs. */
+static int set_retention_check(struct genl_info *info, const struct nlattr *ms)
+{
+	struct plog_instance *inst = plog_instance_of(genl_info_net(info));
+	int err = plog_instance_set_retention_check(inst, nla_get_u32(ms));
+
+	if (err)
+		NL_SET_ERR_MSG(info->extack, "no instance is running in this network namespace");
+	plog_instance_put(inst);
+	return err;
+}
+
+/* Take the limits that are there into @limits. Return: is there any? */
+static bool read_limits(struct nlattr **tb, struct plog_limits *limits)
+{
+	const struct {
+		int attr;
+		u32 *to;
+	} all[] = {
+		{ PLOG_A_INSTANCE_MAX_PARTITIONS, &limits->partitions },
+		{ PLOG_A_INSTANCE_MAX_WAITERS, &limits->waiters },
+		{ PLOG_A_INSTANCE_MAX_DESCRIPTORS, &limits->descriptors },
+		{ PLOG_A_INSTANCE_MAX_APPEND_BYTES, &limits->append_bytes },
+	};
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!tb[all[i].attr])
+			continue;
+		*all[i].to = nla_get_u32(tb[all[i].attr]);
+		any = true;
+	}
+	return any;
+}
+
+static int instance_start(struct plog_instance *inst, struct nlattr **tb,
+			  struct netlink_ext_ack *extack)
+{
+	const char *why = NULL;
+	struct plog_dir *dir;
+	struct file *lock;
+	int err;
+
+	if (!nla_len(tb[PLOG_A_INSTANCE_DATA_DIR]) ||
+	    !*(char *)nla_data(tb[PLOG_A_INSTANCE_DATA_DIR])) {
+		NL_SET_ERR_MSG(extack, "the data directory's name is missing");
+		return -EINVAL;
+	}
+	if (!tb[PLOG_A_INSTANCE_LOCK_FD]) {
+		NL_SET_ERR_MSG(extack, "the lock file's descriptor is missing");
+		return -EINVAL;
+	}
+	dir = get_dir(tb[PLOG_A_INSTANCE_DIR_FD], extack);
+	if (IS_ERR(dir))
+		return PTR_ERR(dir);
+	lock = plog_dir_lock_get(dir, nla_get_s32(tb[PLOG_A_INSTANCE_LOCK_FD]), &why);
+	if (IS_ERR(lock)) {
+		err = PTR_ERR(lock);
+		NL_SET_BAD_ATTR(extack, tb[PLOG_A_INSTANCE_LOCK_FD]);
+		plog_dir_put(dir);
+	} else {
+		err = plog_instance_start(inst, nla_data(tb[PLOG_A_INSTANCE_DATA_DIR]), dir, lock,
+					  &why);
+	}
+	if (err)
+		plog_netlink_why(extack, why);
+	return err;
+}
+
 static int instance_set(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nlattr *tb[ARRAY_SIZE(instance_set_nest)];
 	struct netlink_ext_ack *extack = info->extack;
 	struct plog_instance *inst;
-	const char *why = NULL;
-	struct plog_dir *dir;
-	struct file *lock;
+	struct plog_limits limits;
+	bool any;
 	int err;
 
 	err = plog_netlink_admin(skb, extack);
@@ -268,33 +391,30 @@ static int instance_set(struct sk_buff *skb, struct genl_info *info)
 				instance_set_nest, extack);
 	if (err)
 		return err;
-	if (!tb[PLOG_A_INSTANCE_DATA_DIR] || !nla_len(tb[PLOG_A_INSTANCE_DATA_DIR]) ||
-	    !*(char *)nla_data(tb[PLOG_A_INSTANCE_DATA_DIR])) {
-		NL_SET_ERR_MSG(extack, "the data directory's name is missing");
-		return -EINVAL;
-	}
-	if (!tb[PLOG_A_INSTANCE_LOCK_FD]) {
-		NL_SET_ERR_MSG(extack, "the lock file's descriptor is missing");
-		return -EINVAL;
+	if (tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS] && !tb[PLOG_A_INSTANCE_DATA_DIR]) {
+		err = set_retention_check(info, tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS]);
+		if (err)
+			return err;
 	}
 
 	inst = plog_instance_of(genl_info_net(info));
-	dir = get_dir(tb[PLOG_A_INSTANCE_DIR_FD], extack);
-	if (IS_ERR(dir)) {
-		err = PTR_ERR(dir);
-		goto out;
+	plog_instance_limits(inst, &limits);
+	any = read_limits(tb, &limits);
+	if (tb[PLOG_A_INSTANCE_DATA_DIR]) {
+		err = instance_start(inst, tb, extack);
+	} else if ((!any && !tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS]) ||
+		   tb[PLOG_A_INSTANCE_DIR_FD] || tb[PLOG_A_INSTANCE_LOCK_FD]) {
+		NL_SET_ERR_MSG(extack, "the data directory's name is missing");
+		err = -EINVAL;
 	}
-	lock = plog_dir_lock_get(dir, nla_get_s32(tb[PLOG_A_INSTANCE_LOCK_FD]), &why);
-	if (IS_ERR(lock)) {
-		err = PTR_ERR(lock);
-		NL_SET_BAD_ATTR(extack, tb[PLOG_A_INSTANCE_LOCK_FD]);
-		plog_dir_put(dir);
-		goto out;
+	/* Two of these at once are two people's: the last one's word counts. */
+	if (!err && any) {
+		plog_instance_limits_set(inst, &limits);
+		plog_message_instance(inst);
 	}
-	err = plog_instance_start(inst, nla_data(tb[PLOG_A_INSTANCE_DATA_DIR]), dir, lock, &why);
-out:
-	if (err)
-		plog_netlink_why(extack, why);
+	if (!err && tb[PLOG_A_INSTANCE_DATA_DIR] && tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS])
+		plog_instance_set_retention_check(inst,
+			nla_get_u32(tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS]));
 	plog_instance_put(inst);
 	return err;
 }
@@ -337,6 +457,21 @@ static int read_setup(struct nlattr **tb, struct plog_part_setup *setup,
 			nla_get_u32(tb[PLOG_A_PARTITION_INDEX_INTERVAL_BYTES]);
 	if (tb[PLOG_A_PARTITION_INDEX_BYTES])
 		config->index_bytes = nla_get_u32(tb[PLOG_A_PARTITION_INDEX_BYTES]);
+	if (tb[PLOG_A_PARTITION_RETENTION_MS])
+		config->retention_ms = nla_get_s64(tb[PLOG_A_PARTITION_RETENTION_MS]);
+	if (tb[PLOG_A_PARTITION_RETENTION_BYTES])
+		config->retention_bytes = nla_get_s64(tb[PLOG_A_PARTITION_RETENTION_BYTES]);
+	if (tb[PLOG_A_PARTITION_FILE_DELETE_DELAY_MS])
+		config->file_delete_delay_ms =
+			nla_get_u64(tb[PLOG_A_PARTITION_FILE_DELETE_DELAY_MS]);
+	if (tb[PLOG_A_PARTITION_SEGMENT_JITTER_MS])
+		config->segment_jitter_ms = nla_get_u64(tb[PLOG_A_PARTITION_SEGMENT_JITTER_MS]);
+	if (tb[PLOG_A_PARTITION_FLUSH_MESSAGES])
+		config->flush_messages = nla_get_u64(tb[PLOG_A_PARTITION_FLUSH_MESSAGES]);
+	if (tb[PLOG_A_PARTITION_FLUSH_MS])
+		config->flush_ms = nla_get_u64(tb[PLOG_A_PARTITION_FLUSH_MS]);
+	if (tb[PLOG_A_PARTITION_PREALLOCATE])
+		config->preallocate = nla_get_u8(tb[PLOG_A_PARTITION_PREALLOCATE]);
 	if (plog_config_check(config, &what)) {
 		/* It names one of a few literals. */
 		plog_netlink_why(extack, what);
@@ -598,6 +733,52 @@ static const struct genl_ops plog_ops[] = {
 		.doit = plog_relay_reply,
 		.policy = relay_reply_policy,
 		.maxattr = ARRAY_SIZE(relay_reply_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_RETENTION_RUN,
+		.doit = plog_command_retention_run,
+		.policy = plog_partition_key_policy,
+		.maxattr = ARRAY_SIZE(plog_partition_key_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_PARTITION_ROLL,
+		.doit = plog_command_roll,
+		.policy = plog_partition_key_policy,
+		.maxattr = ARRAY_SIZE(plog_partition_key_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_PARTITION_DELETE_RECORDS,
+		.doit = plog_command_delete_records,
+		.policy = plog_delete_records_policy,
+		.maxattr = ARRAY_SIZE(plog_delete_records_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_RETIRED_GET,
+		.start = plog_dump_retired_start,
+		.dumpit = plog_dump_retired,
+		.done = plog_dump_done,
+		.policy = plog_partition_key_policy,
+		.maxattr = ARRAY_SIZE(plog_partition_key_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_RETIRED_TAKE,
+		.doit = plog_command_retired_take,
+		.policy = plog_retired_policy,
+		.maxattr = ARRAY_SIZE(plog_retired_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_RETIRED_DONE,
+		.doit = plog_command_retired_done,
+		.policy = plog_retired_policy,
+		.maxattr = ARRAY_SIZE(plog_retired_policy) - 1,
+	},
+	{
+		.cmd = PLOG_CMD_EPOCH_GET,
+		.start = plog_dump_segments_start,
+		.dumpit = plog_dump_epochs,
+		.done = plog_dump_done,
+		.policy = plog_partition_key_policy,
+		.maxattr = ARRAY_SIZE(plog_partition_key_policy) - 1,
 	},
 };
 

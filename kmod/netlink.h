@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What netlink.c, dump.c and relay.c share. */
+/* What netlink.c, dump.c, command.c and relay.c share. */
 #ifndef _PLOG_NETLINK_H
 #define _PLOG_NETLINK_H
 
@@ -40,7 +40,18 @@ int plog_dump_stats_start(struct netlink_callback *cb);
 int plog_dump_stats(struct sk_buff *skb, struct netlink_callback *cb);
 int plog_dump_segments_start(struct netlink_callback *cb);
 int plog_dump_segments(struct sk_buff *skb, struct netlink_callback *cb);
+/* It starts like that of segments. */
+int plog_dump_epochs(struct sk_buff *skb, struct netlink_callback *cb);
+int plog_dump_retired_start(struct netlink_callback *cb);
+int plog_dump_retired(struct sk_buff *skb, struct netlink_callback *cb);
 int plog_dump_done(struct netlink_callback *cb);
+
+/* command.c */
+int plog_command_retention_run(struct sk_buff *skb, struct genl_info *info);
+int plog_command_roll(struct sk_buff *skb, struct genl_info *info);
+int plog_command_delete_records(struct sk_buff *skb, struct genl_info *info);
+int plog_command_retired_take(struct sk_buff *skb, struct genl_info *info);
+int plog_command_retired_done(struct sk_buff *skb, struct genl_info *info);
 
 /* relay.c */
 int plog_relay_request(struct sk_buff *skb, struct genl_info *info);

@@ -18,6 +18,7 @@
 #include "message.h"
 #include "net.h"
 #include "node.h"
+#include "object.h"
 #include "part.h"
 #include "vfs.h"
 
@@ -95,6 +96,23 @@ bool plog_part_tryget(struct plog_part *part)
 	return refcount_inc_not_zero(&part->ref);
 }
 
+int plog_part_wait_begin(struct plog_part *part)
+{
+	u32 max = READ_ONCE(part->instance->limits.waiters);
+
+	if (atomic_inc_return(&part->waiters) <= max)
+		return 0;
+	atomic_dec(&part->waiters);
+	pr_warn_ratelimited("%s-%u: as many calls wait as max-waiters (%u) allows: refused one more\n",
+			    part->topic, part->index, max);
+	return -EBUSY;
+}
+
+void plog_part_wait_end(struct plog_part *part)
+{
+	atomic_dec(&part->waiters);
+}
+
 void plog_part_put(struct plog_part *part)
 {
 	struct plog_instance *inst = part->instance;
@@ -104,6 +122,7 @@ void plog_part_put(struct plog_part *part)
 		return;
 	plog_partition_put(part->log);
 	kfree_rcu(part, rcu);
+	plog_object_destroyed(PLOG_OBJECT_MEMBER);
 	plog_instance_put(inst);
 }
 
@@ -114,7 +133,7 @@ struct plog_part *plog_part_find(struct plog_instance *inst, const char *topic, 
 
 	rcu_read_lock();
 	part = rhashtable_lookup(&inst->parts, &key, plog_part_params);
-	if (part && !plog_part_tryget(part))
+	if (part && (!READ_ONCE(part->member) || !plog_part_tryget(part)))
 		part = NULL;
 	rcu_read_unlock();
 	return part;
@@ -152,8 +171,23 @@ static void event_state(struct plog_partition *p, u32 state, int error)
 		queue(plog_partition_owner(p), PLOG_TODO_EVENT);
 }
 
+/* The daemon hears of it and takes them, now or when it looks the next time. */
+static bool event_retired(struct plog_partition *p)
+{
+	struct plog_part *part = plog_partition_owner(p);
+	u64 incarnation;
+	u32 port;
+
+	plog_instance_daemon(part->instance, &incarnation, &port);
+	if (!incarnation)
+		return false;
+	plog_message_retired(part);
+	return true;
+}
+
 static const struct plog_partition_events part_events = {
 	.state = event_state,
+	.retired = event_retired,
 };
 
 static void make_node(struct plog_part *part)
@@ -193,6 +227,7 @@ static void close_part(struct plog_part *part)
 	plog_partition_stats(part->log, &stats);
 	BUILD_BUG_ON(sizeof(stats) % sizeof(u64));
 	mutex_lock(&inst->mutex);
+	rhashtable_remove_fast(&inst->parts, &part->hash, plog_part_params);
 	for (i = 0; i < sizeof(stats) / sizeof(u64); i++)
 		sum[i] += one[i];
 	mutex_unlock(&inst->mutex);
@@ -202,30 +237,61 @@ static void close_part(struct plog_part *part)
 		wake_up_all(&inst->closed);
 }
 
+/* What somebody asked for, or the instance's clock. */
+static void run_commands(struct plog_part *part, unsigned long todo)
+{
+	bool event = false;
+	s64 offset, base;
+
+	if (todo & BIT(PLOG_TODO_LOG_START)) {
+		spin_lock(&part->lock);
+		offset = part->wanted_start;
+		part->wanted_start = 0;
+		spin_unlock(&part->lock);
+		plog_partition_set_log_start(part->log, NULL, &offset);
+		event = true;
+	}
+	if (todo & BIT(PLOG_TODO_ROLL)) {
+		plog_partition_roll(part->log, NULL, &base);
+		event = true;
+	}
+	if (todo & BIT(PLOG_TODO_RETAIN)) {
+		event |= plog_partition_retain(part->log) > 0;
+		plog_partition_reap(part->log);
+	}
+	if (event)
+		set_bit(PLOG_TODO_EVENT, &part->todo);
+}
+
 static void part_work(struct work_struct *work)
 {
 	struct plog_part *part = container_of(work, struct plog_part, work);
-	bool node = test_and_clear_bit(PLOG_TODO_NODE, &part->todo);
+	/*
+	 * All at once: a command that is among them finds the configuration that
+	 * was set before it among them too, or in force.
+	 */
+	unsigned long todo = xchg(&part->todo, 0);
+	bool node = todo & BIT(PLOG_TODO_NODE);
 	struct plog_part_setup setup;
 
-	if (test_and_clear_bit(PLOG_TODO_OPEN, &part->todo)) {
+	if (todo & BIT(PLOG_TODO_OPEN))
 		node = !plog_partition_open(part->log);
-	}
-	if (test_and_clear_bit(PLOG_TODO_CLOSE, &part->todo)) {
+	if (todo & BIT(PLOG_TODO_CLOSE)) {
 		close_part(part);
 		part->todo = 0;
 		/* The reference of the membership that ended. */
 		plog_part_put(part);
 		goto out;
 	}
-	if (test_and_clear_bit(PLOG_TODO_CONFIGURE, &part->todo)) {
+	if (todo & BIT(PLOG_TODO_CONFIGURE)) {
 		plog_part_setup_get(part, &setup);
 		plog_partition_configure(part->log, &setup.config);
 		set_bit(PLOG_TODO_EVENT, &part->todo);
 	}
 	if (node)
 		make_node(part);
-	if (test_and_clear_bit(PLOG_TODO_EVENT, &part->todo))
+	run_commands(part, todo);
+	if (test_and_clear_bit(PLOG_TODO_EVENT, &part->todo) || todo & BIT(PLOG_TODO_EVENT))
 		plog_message_partition(part);
 out:
 	plog_part_put(part);
@@ -239,17 +305,12 @@ int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 {
 	/* topic, "-", and 10 digits */
 	char name[PLOG_TOPIC_SIZE + 12];
-	struct plog_part *part;
+	struct plog_part *part, *other;
 	struct part_key key;
 	int err;
 
 	lockdep_assert_held(&inst->mutex);
 
-	err = -ENOSPC;
-	if (inst->count >= READ_ONCE(plog_partitions_max)) {
-		*why = "the instance has as many partitions as partitions_max allows";
-		goto out_dir;
-	}
 	err = -ENOMEM;
 	key.topic_len = strlen(topic);
 	part = kzalloc(struct_size(part, topic, key.topic_len + 1), GFP_KERNEL_ACCOUNT);
@@ -269,9 +330,18 @@ int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 
 	key.topic = part->topic;
 	key.index = index;
-	if (rhashtable_lookup_fast(&inst->parts, &key, plog_part_params)) {
-		*why = "there is a partition of this topic and index";
-		err = -EEXIST;
+	/* Members leave the table under the mutex only. */
+	other = rhashtable_lookup_fast(&inst->parts, &key, plog_part_params);
+	if (other) {
+		*why = other->member ? "there is a partition of this topic and index" :
+				       "the partition of this name before is still closing";
+		err = other->member ? -EEXIST : -EBUSY;
+		goto out_free;
+	}
+	/* Of those that are there a daemon hears -EEXIST, also if the limit is lower by now. */
+	if (inst->count >= inst->limits.partitions) {
+		*why = "the instance has as many partitions as its max-partitions allows";
+		err = -ENOSPC;
 		goto out_free;
 	}
 	err = plog_dir_claim(dir);
@@ -287,6 +357,8 @@ int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 		kfree(part);
 		return err;
 	}
+	plog_object_created(PLOG_OBJECT_MEMBER);
+	plog_partition_set_lease(part->log, &inst->lease);
 	err = xa_err(xa_store(&inst->ids, part->id, part, GFP_KERNEL_ACCOUNT));
 	if (err)
 		goto out_log;
@@ -298,7 +370,7 @@ int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 	inst->next_id++;
 	inst->count++;
 	inst->generation++;
-	part->member = true;
+	WRITE_ONCE(part->member, true);
 	atomic_inc(&inst->busy);
 	queue(part, PLOG_TODO_OPEN);
 	return 0;
@@ -314,6 +386,7 @@ out_ids:
 out_log:
 	plog_partition_put(part->log);
 	kfree(part);
+	plog_object_destroyed(PLOG_OBJECT_MEMBER);
 	return err;
 out_free:
 	kfree(part);
@@ -330,12 +403,12 @@ void plog_part_remove(struct plog_part *part, bool clean)
 
 	if (!part->member)
 		return;
-	part->member = false;
-	rhashtable_remove_fast(&inst->parts, &part->hash, plog_part_params);
+	WRITE_ONCE(part->member, false);
 	xa_erase(&inst->ids, part->id);
 	inst->count--;
 	inst->generation++;
 	part->clean = clean;
+	plog_partition_abandon(part->log);
 	/* The work drops the membership's reference too. */
 	queue(part, PLOG_TODO_CLOSE);
 }
@@ -362,6 +435,31 @@ void plog_part_setup_set(struct plog_part *part, const struct plog_part_setup *s
 	if (node)
 		set_bit(PLOG_TODO_NODE, &part->todo);
 	queue(part, PLOG_TODO_CONFIGURE);
+}
+
+void plog_part_retain(struct plog_part *part)
+{
+	lockdep_assert_held(&part->instance->mutex);
+	if (part->member)
+		queue(part, PLOG_TODO_RETAIN);
+}
+
+void plog_part_roll(struct plog_part *part)
+{
+	lockdep_assert_held(&part->instance->mutex);
+	if (part->member)
+		queue(part, PLOG_TODO_ROLL);
+}
+
+void plog_part_delete_records(struct plog_part *part, s64 log_start)
+{
+	lockdep_assert_held(&part->instance->mutex);
+	if (!part->member)
+		return;
+	spin_lock(&part->lock);
+	part->wanted_start = max(part->wanted_start, log_start);
+	spin_unlock(&part->lock);
+	queue(part, PLOG_TODO_LOG_START);
 }
 
 int plog_part_permission(struct plog_part *part, int mask)

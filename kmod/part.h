@@ -19,6 +19,9 @@ enum {
 	PLOG_TODO_NODE,
 	PLOG_TODO_CLOSE,
 	PLOG_TODO_EVENT,
+	PLOG_TODO_LOG_START,
+	PLOG_TODO_ROLL,
+	PLOG_TODO_RETAIN,
 };
 
 /**
@@ -39,15 +42,17 @@ struct plog_part_setup {
 
 /**
  * struct plog_part - one partition
- * @hash, @ref, @rcu: found under RCU; the instance holds a reference while it
- *	is a member, and so do descriptors, dumps and @work
+ * @hash, @ref, @rcu: found under RCU; the instance holds a reference until it
+ *	has closed, and so do descriptors, dumps and @work
  * @id: in the order of creation, never used twice
  * @instance, @log, @dir: fixed; @dir belongs to @log and is compared only
- * @member: still in the instance's table (instance mutex)
+ * @member: in service (written under the instance mutex); the name stays taken
+ *	until it has closed: two of one name would fight for the device node
  * @clean: how to close (set before PLOG_TODO_CLOSE)
- * @lock: @setup
+ * @lock: @setup, @wanted_start
  * @todo, @work: all that sleeps on a disk, one thing at a time
  * @node: the device node, of @work alone
+ * @waiters: calls that sleep until the visible end moves
  * @index, @topic, @topic_len: the name
  */
 struct plog_part {
@@ -62,9 +67,11 @@ struct plog_part {
 	bool clean;
 	spinlock_t lock;
 	struct plog_part_setup setup;
+	s64 wanted_start;	/* of PLOG_TODO_LOG_START */
 	unsigned long todo;
 	struct work_struct work;
 	struct plog_node *node;
+	atomic_t waiters;
 	u32 index;
 	u32 topic_len;
 	char topic[];
@@ -81,7 +88,8 @@ bool plog_part_topic_valid(const char *topic, size_t len);
  * @why: set to a text for people if it is refused
  *
  * The instance's mutex must be held.  Return: 0, -EEXIST, -ENOSPC
- * (partitions_max), -EBUSY (its directory is in use), -ERANGE, -ENOMEM.
+ * (max-partitions), -EBUSY (its directory is in use, or one of that name is
+ * still closing), -ERANGE, -ENOMEM.
  */
 int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 		  struct plog_dir *dir, const struct plog_part_setup *setup,
@@ -110,8 +118,23 @@ bool plog_part_tryget(struct plog_part *part);
 /* May sleep. */
 void plog_part_put(struct plog_part *part);
 
+/**
+ * plog_part_wait_begin() - a call may come to sleep for the partition
+ *
+ * Return: 0, plog_part_wait_end() must follow; or -EBUSY where as many as the
+ * instance's limit do.
+ */
+int plog_part_wait_begin(struct plog_part *part);
+void plog_part_wait_end(struct plog_part *part);
+
 /* One look at the setup. */
 void plog_part_setup_get(struct plog_part *part, struct plog_part_setup *setup);
+
+/* max.message.bytes alone, which every append asks for. */
+static inline u32 plog_part_message_max(const struct plog_part *part)
+{
+	return READ_ONCE(part->setup.config.max_message_bytes);
+}
 
 /**
  * plog_part_setup_set() - change it
@@ -121,6 +144,15 @@ void plog_part_setup_get(struct plog_part *part, struct plog_part_setup *setup);
  * the instance's mutex must be held.
  */
 void plog_part_setup_set(struct plog_part *part, const struct plog_part_setup *setup);
+
+/*
+ * Retention, a roll, a new log start: in the background, each followed by an
+ * event if it changed something.  Nothing happens to what is no member any
+ * more.  The instance's mutex must be held.
+ */
+void plog_part_retain(struct plog_part *part);
+void plog_part_roll(struct plog_part *part);
+void plog_part_delete_records(struct plog_part *part, s64 log_start);
 
 /**
  * plog_part_permission() - may the caller read and write here?

@@ -16,7 +16,7 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SPEC = "Documentation/netlink/specs/plog.yaml"
 HEADER = "uapi/linux/plog_netlink.h"
 DEVICE = "uapi/linux/plog.h"
-CODE = ["kmod/netlink.c", "kmod/dump.c", "kmod/relay.c"]
+CODE = ["kmod/netlink.c", "kmod/dump.c", "kmod/command.c", "kmod/relay.c"]
 
 try:
     import yaml
