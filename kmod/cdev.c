@@ -16,22 +16,55 @@
 #include "cdev.h"
 #include "net.h"
 #include "node.h"
+#include "object.h"
 #include "part.h"
 
 /* ---- open and close ---- */
 
+static int forward_wake(wait_queue_entry_t *wait, unsigned int mode, int sync, void *key)
+{
+	struct plog_desc *desc = container_of(wait, struct plog_desc, forward);
+
+	__wake_up(&desc->waitq, mode, 0, key);
+	return 1;
+}
+
+/* Takes the reference of @inst over, also on failure. */
 static struct plog_desc *desc_create(struct plog_instance *inst)
 {
-	struct plog_desc *desc = kzalloc(sizeof(*desc), GFP_KERNEL_ACCOUNT);
+	bool privileged = ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
+	struct plog_desc *desc;
+	int err;
 
-	if (!desc) {
-		plog_instance_put(inst);
-		return NULL;
-	}
+	err = plog_instance_descriptor(inst, privileged);
+	if (err)
+		goto out_put;
+	err = -ENOMEM;
+	desc = kzalloc(sizeof(*desc), GFP_KERNEL_ACCOUNT);
+	if (!desc)
+		goto out_count;
 	desc->instance = inst;
-	desc->privileged = ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN);
+	desc->privileged = privileged;
 	mutex_init(&desc->lock);
+	init_waitqueue_head(&desc->waitq);
+	init_waitqueue_func_entry(&desc->forward, forward_wake);
+	plog_object_created(PLOG_OBJECT_DESCRIPTOR);
 	return desc;
+
+out_count:
+	plog_instance_descriptor_end(inst);
+out_put:
+	plog_instance_put(inst);
+	return ERR_PTR(err);
+}
+
+static void desc_free(struct plog_desc *desc)
+{
+	plog_instance_descriptor_end(desc->instance);
+	plog_instance_put(desc->instance);
+	kvfree(desc->spare);
+	kfree(desc);
+	plog_object_destroyed(PLOG_OBJECT_DESCRIPTOR);
 }
 
 static int control_open(struct inode *inode, struct file *file)
@@ -39,8 +72,8 @@ static int control_open(struct inode *inode, struct file *file)
 	struct plog_desc *desc;
 
 	desc = desc_create(plog_instance_of(current->nsproxy->net_ns));
-	if (!desc)
-		return -ENOMEM;
+	if (IS_ERR(desc))
+		return PTR_ERR(desc);
 	file->private_data = desc;
 	return 0;
 }
@@ -49,13 +82,14 @@ static int node_open(struct inode *inode, struct file *file)
 {
 	struct plog_part *part = plog_node_find(iminor(inode));
 	struct plog_desc *desc;
-	int err = -ENOMEM;
+	int err;
 
 	if (!part)
 		return -ENODEV;
 	plog_instance_get(part->instance);
 	desc = desc_create(part->instance);
-	if (!desc)
+	err = PTR_ERR_OR_ZERO(desc);
+	if (err)
 		goto out_part;
 	mutex_lock(&desc->lock);
 	err = plog_cdev_bind(desc, file, part, 0);
@@ -67,8 +101,7 @@ static int node_open(struct inode *inode, struct file *file)
 	return 0;
 
 out_desc:
-	plog_instance_put(desc->instance);
-	kfree(desc);
+	desc_free(desc);
 out_part:
 	plog_part_put(part);
 	return err;
@@ -81,13 +114,13 @@ static int release(struct inode *inode, struct file *file)
 	if (desc->incarnation)
 		plog_instance_unregister(desc->instance, desc);
 	if (desc->part) {
+		if (desc->forwarding)
+			remove_wait_queue(plog_partition_waitq(desc->part->log), &desc->forward);
 		plog_extent_put(&desc->extent);
 		plog_reader_release(&desc->reader);
 		plog_part_put(desc->part);
 	}
-	plog_instance_put(desc->instance);
-	kvfree(desc->spare);
-	kfree(desc);
+	desc_free(desc);
 	return 0;
 }
 
@@ -113,6 +146,16 @@ int plog_cdev_bind(struct plog_desc *desc, struct file *file, struct plog_part *
 	file->f_pos = 0;
 	/* Pairs with plog_desc_part(): whoever sees it sees the rest. */
 	smp_store_release(&desc->part, part);
+	/*
+	 * An epoll takes its place in line once and for all, so who came before the
+	 * partition is told of it by us.  wq_has_sleeper() has the barrier that pairs
+	 * with the one in poll(): it sees the partition, or we see it.
+	 */
+	if (wq_has_sleeper(&desc->waitq)) {
+		add_wait_queue(plog_partition_waitq(part->log), &desc->forward);
+		desc->forwarding = true;
+		wake_up_all(&desc->waitq);
+	}
 	return 0;
 }
 
@@ -138,11 +181,16 @@ void plog_cdev_set_mode(struct plog_desc *desc, struct file *file, u32 mode)
 static int wait_for_more(struct plog_part *part, enum plog_end end, s64 seen, u32 state)
 {
 	struct plog_view view;
+	int err = plog_part_wait_begin(part);
 
-	return wait_event_interruptible(*plog_partition_waitq(part->log), ({
+	if (err)
+		return err;
+	err = wait_event_interruptible(*plog_partition_waitq(part->log), ({
 		plog_partition_view(part->log, &view);
 		view.state != state || plog_partition_end(part->log, end) != seen;
 	}));
+	plog_part_wait_end(part);
+	return err;
 }
 
 static ssize_t read_record(struct plog_desc *desc, struct kiocb *iocb, struct iov_iter *to)
@@ -271,9 +319,14 @@ static __poll_t poll(struct file *file, poll_table *wait)
 
 		/* A daemon learns here that another one took its place. */
 		poll_wait(file, &desc->instance->drained, wait);
+		poll_wait(file, &desc->waitq, wait);
 		if (mine && READ_ONCE(desc->instance->incarnation) != mine)
 			mask |= EPOLLHUP;
-		return mask;
+		/* Pairs with plog_cdev_bind(). */
+		smp_mb();
+		part = plog_desc_part(desc);
+		if (!part)
+			return mask;
 	}
 
 	poll_wait(file, plog_partition_waitq(part->log), wait);

@@ -24,6 +24,8 @@ struct plog_instance;
  * @extent: batch mode: the cursor; its position is the file's
  * @spare: a buffer of write.c's for the next append, or NULL; by xchg()
  * @want, @want_end: offset and end that an empty LOCATE asked for, for poll
+ * @waitq: who polls since before it was bound
+ * @forward: wakes @waitq with the partition's; @forwarding: it is in line there
  *
  * The position of the file (f_pos) is the next record's Kafka offset in record
  * mode, and the byte inside @extent in batch mode.
@@ -40,6 +42,9 @@ struct plog_desc {
 	void *spare;
 	s64 want;
 	enum plog_end want_end;
+	wait_queue_head_t waitq;
+	wait_queue_entry_t forward;
+	bool forwarding;
 };
 
 /* The partition it is bound to, or NULL. */
@@ -68,8 +73,8 @@ void plog_cdev_set_mode(struct plog_desc *desc, struct file *file, u32 mode);
 /* write.c */
 ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from);
 struct plog_append;
-/* PLOG_IOC_APPEND, with the argument copied and its flags known; @sync: O_DSYNC. */
-int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync);
+/* PLOG_IOC_APPEND, with the argument copied and its flags known. */
+int plog_write_append(struct plog_desc *desc, struct file *file, struct plog_append *arg);
 
 /* ioctl.c */
 long plog_ioctl(struct file *file, unsigned int cmd, unsigned long arg);

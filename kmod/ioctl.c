@@ -6,6 +6,7 @@
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
 #include <linux/plog.h>
 #include <linux/plog_netlink.h>
 #include <linux/string.h>
@@ -16,7 +17,9 @@
 #include "part.h"
 
 #define PLOG_MODE_ALL	(PLOG_MODE_BATCH | PLOG_MODE_READ_COMMITTED | PLOG_MODE_ACKS_ALL)
-#define PLOG_APPEND_ALL	(PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA | PLOG_APPEND_SYNC)
+#define PLOG_APPEND_ALL	(PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA | PLOG_APPEND_SYNC | \
+			 PLOG_APPEND_UNSTABLE | PLOG_APPEND_ACKS_ALL)
+#define PLOG_HEADERS_ALL	(PLOG_HEADERS_PRODUCERS | PLOG_HEADERS_CONTROL | PLOG_HEADERS_LOG_END)
 #define PLOG_LOCATE_ALL	(PLOG_LOCATE_COMMITTED | PLOG_LOCATE_LOG_END | PLOG_LOCATE_WHOLE)
 
 #define reserved_used(arg) memchr_inv((arg).reserved, 0, sizeof((arg).reserved))
@@ -39,8 +42,8 @@ static long do_info(struct plog_desc *desc, void __user *to)
 		return -ENODEV;
 	arg.abi_major = PLOG_ABI_MAJOR;
 	arg.abi_minor = PLOG_ABI_MINOR;
-	arg.partitions_max = READ_ONCE(plog_partitions_max);
-	arg.message_bytes_max = PLOG_MESSAGE_BYTES_MAX;
+	arg.partitions_max = READ_ONCE(desc->instance->limits.partitions);
+	arg.message_bytes_max = READ_ONCE(desc->instance->limits.append_bytes);
 	plog_instance_daemon(desc->instance, &arg.incarnation, &port);
 	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
@@ -163,12 +166,13 @@ static long do_append(struct plog_desc *desc, struct file *file, void __user *to
 		return -EBADF;
 	if (copy_from_user(&arg, to, sizeof(arg)))
 		return -EFAULT;
-	if (arg.flags & ~PLOG_APPEND_ALL || arg.pad || reserved_used(arg))
+	if (arg.flags & ~PLOG_APPEND_ALL || arg.pad || reserved_used(arg) ||
+	    (arg.first_unstable && !(arg.flags & PLOG_APPEND_UNSTABLE)))
 		return -EINVAL;
 	/* An answer that cannot be given must be no append: the caller would repeat it. */
 	if (copy_to_user(to, &arg, sizeof(arg)))
 		return -EFAULT;
-	err = plog_write_append(desc, &arg, file->f_flags & O_DSYNC);
+	err = plog_write_append(desc, file, &arg);
 	if (err)
 		return err;
 	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
@@ -238,16 +242,149 @@ static long do_lookup(struct plog_part *part, struct file *file, void __user *to
 		return -EFAULT;
 	if (arg.flags & ~(PLOG_LOOKUP_COMMITTED | PLOG_LOOKUP_MAX) || reserved_used(arg))
 		return -EINVAL;
-	err = plog_partition_lookup(part->log, arg.timestamp, arg.flags & PLOG_LOOKUP_MAX,
-				    arg.flags & PLOG_LOOKUP_COMMITTED ? PLOG_END_LSO : PLOG_END_HW,
-				    &hit);
+	if (arg.offset < 0)
+		return -EINVAL;
+	err = plog_partition_lookup_from(part->log, arg.offset, arg.timestamp,
+					 arg.flags & PLOG_LOOKUP_MAX,
+					 arg.flags & PLOG_LOOKUP_COMMITTED ? PLOG_END_LSO :
+									     PLOG_END_HW, &hit);
 	if (err)
 		return err;
 	arg.offset = hit.offset;
 	arg.timestamp = hit.timestamp;
 	arg.leader_epoch = hit.leader_epoch;
-	arg.flags = hit.inside ? PLOG_LOOKUP_INSIDE : 0;
+	arg.flags = (hit.inside ? PLOG_LOOKUP_INSIDE : 0) | (hit.behind ? PLOG_LOOKUP_BEHIND : 0);
 	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
+static long do_headers(struct plog_desc *desc, struct file *file, void __user *to)
+{
+	struct plog_batch_header *entries;
+	struct plog_headers arg;
+	struct plog_view view;
+	s64 offset;
+	u32 count;
+	int err;
+
+	if (!(file->f_mode & FMODE_READ))
+		return -EBADF;
+	if (copy_from_user(&arg, to, sizeof(arg)))
+		return -EFAULT;
+	if (arg.flags & ~PLOG_HEADERS_ALL || reserved_used(arg) || !arg.count ||
+	    arg.count > PLOG_HEADERS_MAX)
+		return -EINVAL;
+	if (arg.flags & PLOG_HEADERS_LOG_END && !desc->privileged)
+		return -EPERM;
+	offset = arg.offset;
+	count = arg.count;
+	entries = kvmalloc_array(count, sizeof(*entries), GFP_KERNEL_ACCOUNT);
+	if (!entries)
+		return -ENOMEM;
+	err = plog_partition_headers(desc->part->log,
+				     arg.flags & PLOG_HEADERS_LOG_END ? PLOG_END_LEO : PLOG_END_HW,
+				     arg.flags, &offset, entries, &count, &view);
+	if (err && err != -ERANGE)
+		goto out;
+	arg.offset = offset;
+	arg.count = count;
+	arg.log_start = view.log_start;
+	arg.high_watermark = view.high_watermark;
+	arg.last_stable = view.last_stable;
+	arg.log_end = view.log_end;
+	if (copy_to_user(u64_to_user_ptr(arg.entries), entries, count * sizeof(*entries)) ||
+	    copy_to_user(to, &arg, sizeof(arg)))
+		err = -EFAULT;
+out:
+	kvfree(entries);
+	return err;
+}
+
+static long do_producer(struct plog_part *part, struct file *file, void __user *to)
+{
+	struct plog_producer arg;
+	struct plog_view view;
+
+	if (!(file->f_mode & FMODE_READ))
+		return -EBADF;
+	if (copy_from_user(&arg, to, sizeof(arg)))
+		return -EFAULT;
+	if (reserved_used(arg))
+		return -EINVAL;
+	plog_partition_view(part->log, &view);
+	if (view.state == PLOG_PARTITION_OPENING)
+		return -EAGAIN;
+	if (view.state != PLOG_PARTITION_ONLINE && view.state != PLOG_PARTITION_FENCED)
+		return -ENODEV;
+	arg.last_offset = view.last_producer;
+	arg.first_unstable = view.first_unstable;
+	arg.log_start = view.log_start;
+	arg.log_end = view.log_end;
+	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
+static long do_swap(struct plog_desc *desc, struct file *file, void __user *to)
+{
+	struct plog_instance *inst = desc->instance;
+	struct plog_partition *log = desc->part->log;
+	struct plog_swap_args args;
+	struct plog_fence fence;
+	struct plog_swap arg;
+	s64 pending, last;
+	u64 generation;
+	int err;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (copy_from_user(&arg, to, sizeof(arg)))
+		return -EFAULT;
+	if (reserved_used(arg) || arg.flags & ~(PLOG_SWAP_DONE | PLOG_SWAP_ASK) ||
+	    arg.flags == (PLOG_SWAP_DONE | PLOG_SWAP_ASK))
+		return -EINVAL;
+	if (!desc->privileged)
+		return -EPERM;
+	fence.leader_epoch = arg.leader_epoch;
+	fence.incarnation = arg.incarnation;
+	fence.current_incarnation = &inst->incarnation;
+	args.generation = arg.generation;
+	args.first = arg.first_base;
+	args.last = arg.last_base;
+
+	/*
+	 * Not counted as a call of the daemon's that a new one waits for: reading
+	 * a segment takes its time, and the change itself is fenced.
+	 */
+	if (arg.flags & PLOG_SWAP_DONE)
+		err = plog_partition_swap_done(log, &fence);
+	else if (arg.flags & PLOG_SWAP_ASK)
+		err = 0;
+	else
+		err = plog_partition_swap(log, &fence, &args);
+	if (err)
+		return err;
+	err = plog_partition_swap_state(log, &generation, &pending, &last);
+	if (err)
+		return err;
+	arg.generation = generation;
+	arg.pending = pending;
+	if (arg.flags & PLOG_SWAP_ASK)
+		arg.last_base = last;
+	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
+static bool control_known(u32 command)
+{
+	switch (command) {
+	case PLOG_CONTROL_HIGH_WATERMARK:
+	case PLOG_CONTROL_TRUNCATE:
+	case PLOG_CONTROL_LOG_START:
+	case PLOG_CONTROL_ROLL:
+	case PLOG_CONTROL_TRUNCATE_EPOCH:
+	case PLOG_CONTROL_UNSTABLE:
+	case PLOG_CONTROL_START_AT:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static long do_control(struct plog_desc *desc, struct file *file, void __user *to)
@@ -257,14 +394,15 @@ static long do_control(struct plog_desc *desc, struct file *file, void __user *t
 	struct plog_control arg;
 	struct plog_fence fence;
 	s64 offset;
+	s32 epoch;
 	int err;
 
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EBADF;
 	if (copy_from_user(&arg, to, sizeof(arg)))
 		return -EFAULT;
-	if (reserved_used(arg) || arg.command < PLOG_CONTROL_HIGH_WATERMARK ||
-	    arg.command > PLOG_CONTROL_LOG_START)
+	if (reserved_used(arg) || arg.pad || !control_known(arg.command) ||
+	    (arg.epoch && arg.command != PLOG_CONTROL_TRUNCATE_EPOCH))
 		return -EINVAL;
 	if (!desc->privileged)
 		return -EPERM;
@@ -272,6 +410,7 @@ static long do_control(struct plog_desc *desc, struct file *file, void __user *t
 	fence.incarnation = arg.incarnation;
 	fence.current_incarnation = &inst->incarnation;
 	offset = arg.offset;
+	epoch = arg.epoch;
 
 	err = plog_instance_call(inst, arg.incarnation);
 	if (err)
@@ -286,6 +425,18 @@ static long do_control(struct plog_desc *desc, struct file *file, void __user *t
 	case PLOG_CONTROL_LOG_START:
 		err = plog_partition_set_log_start(log, &fence, &offset);
 		break;
+	case PLOG_CONTROL_ROLL:
+		err = plog_partition_roll(log, &fence, &offset);
+		break;
+	case PLOG_CONTROL_UNSTABLE:
+		err = plog_partition_set_unstable(log, &fence, &offset);
+		break;
+	case PLOG_CONTROL_TRUNCATE_EPOCH:
+		err = plog_partition_truncate_epoch(log, &fence, &epoch, &offset);
+		break;
+	case PLOG_CONTROL_START_AT:
+		err = plog_partition_start_at(log, &fence, &offset);
+		break;
 	default:
 		err = -EINVAL;
 	}
@@ -293,6 +444,77 @@ static long do_control(struct plog_desc *desc, struct file *file, void __user *t
 	if (err)
 		return err;
 	arg.offset = offset;
+	arg.epoch = epoch;
+	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
+static long do_lead(struct plog_desc *desc, struct file *file, void __user *to)
+{
+	struct plog_instance *inst = desc->instance;
+	struct plog_lead_args args = { };
+	struct plog_lead arg;
+	int err;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (copy_from_user(&arg, to, sizeof(arg)))
+		return -EFAULT;
+	if (reserved_used(arg))
+		return -EINVAL;
+	if (!desc->privileged)
+		return -EPERM;
+	args.flags = arg.flags;
+	args.epoch = arg.leader_epoch;
+	args.incarnation = arg.incarnation;
+	args.current_incarnation = &inst->incarnation;
+
+	err = plog_instance_call(inst, arg.incarnation);
+	if (err)
+		return err;
+	err = plog_partition_lead(desc->part->log, &args);
+	plog_instance_call_end(inst);
+	if (err)
+		return err;
+	arg.log_end = args.log_end;
+	arg.high_watermark = args.high_watermark;
+	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
+}
+
+static long do_lease(struct plog_desc *desc, void __user *from)
+{
+	struct plog_lease arg;
+
+	if (copy_from_user(&arg, from, sizeof(arg)))
+		return -EFAULT;
+	if (reserved_used(arg) || arg.deadline < 0)
+		return -EINVAL;
+	return plog_instance_lease(desc->instance, desc, arg.deadline);
+}
+
+static long do_epoch(struct plog_part *part, struct file *file, void __user *to)
+{
+	struct plog_epoch arg;
+	s32 epoch, current_epoch;
+	s64 end;
+	int err;
+
+	if (!(file->f_mode & FMODE_READ))
+		return -EBADF;
+	if (copy_from_user(&arg, to, sizeof(arg)))
+		return -EFAULT;
+	if (reserved_used(arg) || arg.pad || arg.flags & ~PLOG_EPOCH_AT)
+		return -EINVAL;
+	epoch = arg.epoch;
+	end = arg.offset;
+	if (arg.flags & PLOG_EPOCH_AT)
+		err = plog_partition_epoch_at(part->log, end, &epoch, &current_epoch);
+	else
+		err = plog_partition_epoch_end(part->log, &epoch, &end, &current_epoch);
+	if (err)
+		return err;
+	arg.epoch = epoch;
+	arg.offset = end;
+	arg.leader_epoch = current_epoch;
 	return copy_to_user(to, &arg, sizeof(arg)) ? -EFAULT : 0;
 }
 
@@ -309,12 +531,19 @@ long plog_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return do_bind(desc, file, user);
 	case PLOG_IOC_REGISTER:
 		return do_register(desc, user);
+	case PLOG_IOC_LEASE:
+		return do_lease(desc, user);
 	case PLOG_IOC_SET_MODE:
 	case PLOG_IOC_STATE:
 	case PLOG_IOC_APPEND:
 	case PLOG_IOC_LOCATE:
 	case PLOG_IOC_LOOKUP:
 	case PLOG_IOC_CONTROL:
+	case PLOG_IOC_HEADERS:
+	case PLOG_IOC_PRODUCER:
+	case PLOG_IOC_EPOCH:
+	case PLOG_IOC_LEAD:
+	case PLOG_IOC_SWAP:
 		break;
 	default:
 		return -ENOTTY;
@@ -334,6 +563,16 @@ long plog_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return do_locate(desc, file, user);
 	case PLOG_IOC_LOOKUP:
 		return do_lookup(part, file, user);
+	case PLOG_IOC_HEADERS:
+		return do_headers(desc, file, user);
+	case PLOG_IOC_PRODUCER:
+		return do_producer(part, file, user);
+	case PLOG_IOC_EPOCH:
+		return do_epoch(part, file, user);
+	case PLOG_IOC_LEAD:
+		return do_lead(desc, file, user);
+	case PLOG_IOC_SWAP:
+		return do_swap(desc, file, user);
 	default:
 		return do_control(desc, file, user);
 	}

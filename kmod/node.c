@@ -13,6 +13,7 @@
 #include "cdev.h"
 #include "compat.h"
 #include "node.h"
+#include "object.h"
 #include "part.h"
 
 static bool plog_nodes = true;
@@ -35,6 +36,7 @@ static DEFINE_XARRAY_ALLOC(plog_minors);
 static void node_release(struct device *dev)
 {
 	kfree(container_of(dev, struct plog_node, dev));
+	plog_object_destroyed(PLOG_OBJECT_NODE);
 }
 
 static char *node_devnode(PLOG_DEVNODE_CONST struct device *dev, umode_t *mode,
@@ -72,6 +74,7 @@ struct plog_node *plog_node_add(struct plog_part *part)
 	node->uid = setup.uid;
 	node->gid = setup.gid;
 	node->mode = setup.mode;
+	plog_object_created(PLOG_OBJECT_NODE);
 	device_initialize(&node->dev);
 	node->dev.class = plog_class;
 	node->dev.type = &plog_node_type;

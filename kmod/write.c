@@ -8,11 +8,13 @@
  *
  *   record mode			copied into a batch that is built here
  *   up to PLOG_COPY_MAX		copied, and checked in the copy
- *   larger, from the daemon		pinned; the engine checks the CRC in the
- *					page cache, where nobody can change it
- *   larger, from anybody else		copied too, since each record is looked at
+ *   larger				pinned; the engine checks the CRC, and the
+ *					records if they are not the daemon's, in
+ *					the page cache, where the caller can
+ *					change nothing
  *
- * All of them are bounded by the partition's max.message.bytes.
+ * All of them are bounded by the partition's max.message.bytes and the instance's
+ * limit of bytes an append.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -49,7 +51,14 @@
 #define PLOG_SLAB_MAX	(8 << 10)
 
 /*
+ * A line that echo writes needs no allocation, which costs 400 instructions with
+ * its release and the check of the copy that goes there.
+ */
+#define PLOG_STACK_MAX	256
+
+/*
  * struct plog_bytes - a caller's batch where the engine can take it
+ * @small: for up to PLOG_STACK_MAX bytes
  * @buf: a copy, or
  * @pages, @vec, @count: pinned pages
  * @iter: over either
@@ -63,10 +72,24 @@ struct plog_bytes {
 	unsigned int count;
 	struct iov_iter iter;
 	struct kvec kvec;
+	u8 small[PLOG_STACK_MAX];
 };
+
+static void bytes_init(struct plog_bytes *bytes)
+{
+	bytes->buf = NULL;
+	bytes->keep = false;
+	bytes->pages = NULL;
+	bytes->vec = NULL;
+	bytes->count = 0;
+}
 
 static int bytes_alloc(struct plog_bytes *bytes, struct plog_desc *desc, size_t size)
 {
+	if (size <= PLOG_STACK_MAX) {
+		bytes->buf = bytes->small;
+		return 0;
+	}
 	bytes->keep = size > PLOG_SLAB_MAX && size <= PLOG_COPY_MAX;
 	if (bytes->keep)
 		bytes->buf = xchg(&desc->spare, NULL);
@@ -79,6 +102,8 @@ static void bytes_release(struct plog_bytes *bytes, struct plog_desc *desc)
 {
 	unsigned int i;
 
+	if (bytes->buf == bytes->small)
+		return;
 	for (i = 0; i < bytes->count; i++)
 		plog_compat_unpin_page(bytes->vec[i].bv_page);
 	kvfree(bytes->pages);
@@ -161,7 +186,7 @@ static int bytes_take(struct plog_bytes *bytes, struct plog_desc *desc, struct i
 	int err;
 
 	args->from = &bytes->iter;
-	if (args->flags & PLOG_APPEND_DAEMON && size > PLOG_COPY_MAX)
+	if (size > PLOG_COPY_MAX)
 		return bytes_pin(bytes, from);
 	err = bytes_copy(bytes, desc, from);
 	if (!err && !(args->flags & PLOG_APPEND_REPLICA)) {
@@ -172,30 +197,12 @@ static int bytes_take(struct plog_bytes *bytes, struct plog_desc *desc, struct i
 }
 
 /*
- * acks=all: wait until everything up to @last is below the high watermark.
- * Anything that makes that uncertain ends the wait: a new epoch, a truncation,
- * the end of the partition.  What was appended stays appended.
+ * acks=all.  A caller that does not want to wait is refused before anything is
+ * appended, unless there is nothing to wait for: what it appended it could not
+ * ask about again.
  */
-static int wait_for_acks(struct plog_part *part, s64 last, s32 epoch)
-{
-	struct plog_view view;
-	int err;
-
-	err = wait_event_killable(*plog_partition_waitq(part->log), ({
-		plog_partition_view(part->log, &view);
-		view.high_watermark > last || view.state != PLOG_PARTITION_ONLINE ||
-		view.leader_epoch != epoch || view.log_end <= last;
-	}));
-	if (err)
-		return -EINTR;
-	if (view.high_watermark > last && view.leader_epoch == epoch)
-		return 0;
-	if (view.state != PLOG_PARTITION_ONLINE)
-		return view.state == PLOG_PARTITION_FENCED ? -EROFS : -ENODEV;
-	return -ESTALE;
-}
-
-static int append(struct plog_desc *desc, struct plog_part *part, struct plog_append_args *args)
+static int append(struct plog_desc *desc, struct plog_part *part, struct plog_append_args *args,
+		  bool nonblock)
 {
 	struct plog_view view;
 	int err;
@@ -204,10 +211,18 @@ static int append(struct plog_desc *desc, struct plog_part *part, struct plog_ap
 		return plog_partition_append(part->log, args);
 
 	plog_partition_view(part->log, &view);
-	err = plog_partition_append(part->log, args);
+	if (nonblock && view.flags & PLOG_STATE_REPLICATED)
+		return -EAGAIN;
+	/* Before the append: one that may not wait must not have been made. */
+	err = plog_part_wait_begin(part);
 	if (err)
 		return err;
-	return wait_for_acks(part, args->last_offset, view.leader_epoch);
+	args->flags |= PLOG_APPEND_ACKS_ALL;
+	err = plog_partition_append(part->log, args);
+	if (!err)
+		err = plog_partition_wait_acks(part->log, args);
+	plog_part_wait_end(part);
+	return err;
 }
 
 /* ---- record mode ---- */
@@ -291,63 +306,65 @@ ssize_t plog_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	struct plog_part *part = plog_desc_part(desc);
 	struct plog_append_args args = { .leader_epoch = -1 };
 	size_t count = iov_iter_count(from);
-	struct plog_bytes bytes = { };
-	struct plog_part_setup setup;
+	struct plog_bytes bytes;
+	u32 max;
 	int err;
 
 	if (!part)
 		return -ENOTCONN;
 	if (!count)
 		return -EINVAL;
+	bytes_init(&bytes);
 	if (iocb->ki_flags & IOCB_DSYNC)
 		args.flags |= PLOG_APPEND_SYNC;
-	plog_part_setup_get(part, &setup);
+	max = min(plog_part_message_max(part), READ_ONCE(desc->instance->limits.append_bytes));
 	if (READ_ONCE(desc->mode) & PLOG_MODE_BATCH) {
 		if (count < PLOG_BATCH_HEADER)
 			return -EINVAL;
-		if (count > setup.config.max_message_bytes)
+		if (count > max)
 			return -EMSGSIZE;
 		err = bytes_take(&bytes, desc, from, &args);
 	} else {
-		err = take_records(&bytes, desc, from, setup.config.max_message_bytes, &args);
+		err = take_records(&bytes, desc, from, max, &args);
 	}
 	if (!err)
-		err = append(desc, part, &args);
+		err = append(desc, part, &args, iocb->ki_filp->f_flags & O_NONBLOCK ||
+			     iocb->ki_flags & IOCB_NOWAIT);
 	bytes_release(&bytes, desc);
 	return err ? err : count;
 }
 
 /* ---- PLOG_IOC_APPEND ---- */
 
-int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync)
+int plog_write_append(struct plog_desc *desc, struct file *file, struct plog_append *arg)
 {
 	bool daemon = arg->flags & PLOG_APPEND_DAEMON;
 	struct plog_part *part = plog_desc_part(desc);
 	struct plog_instance *inst = desc->instance;
 	struct plog_append_args args = {
-		.flags = arg->flags | (sync ? PLOG_APPEND_SYNC : 0),
+		.flags = arg->flags | (file->f_flags & O_DSYNC ? PLOG_APPEND_SYNC : 0),
 		.leader_epoch = daemon ? arg->leader_epoch : -1,
 		.incarnation = arg->incarnation,
 		.current_incarnation = daemon ? &inst->incarnation : NULL,
+		.first_unstable = arg->first_unstable,
 	};
-	struct plog_bytes bytes = { };
-	struct plog_part_setup setup;
+	struct plog_bytes bytes;
 	struct iov_iter from;
 	struct iovec iov;
 	u32 max;
 	int err;
 
-	if (daemon ? !desc->privileged : arg->flags & PLOG_APPEND_REPLICA)
+	if (daemon ? !desc->privileged :
+	    arg->flags & (PLOG_APPEND_REPLICA | PLOG_APPEND_UNSTABLE))
 		return -EPERM;
 	if (!daemon && (arg->incarnation || arg->leader_epoch != -1))
 		return -EINVAL;
 	if (arg->length < PLOG_BATCH_HEADER)
 		return -EINVAL;
-	plog_part_setup_get(part, &setup);
 	/* Several batches, each of which the engine measures. */
 	max = arg->flags & PLOG_APPEND_REPLICA ? PLOG_MESSAGE_BYTES_MAX :
-	      setup.config.max_message_bytes;
-	if (arg->length > max)
+	      plog_part_message_max(part);
+	if (arg->length > min(max, READ_ONCE(inst->limits.append_bytes)))
 		return -EMSGSIZE;
 
 	iov.iov_base = u64_to_user_ptr(arg->data);
@@ -355,6 +372,7 @@ int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync
 	if (!access_ok(iov.iov_base, iov.iov_len))
 		return -EFAULT;
 	iov_iter_init(&from, ITER_SOURCE, &iov, 1, iov.iov_len);
+	bytes_init(&bytes);
 	err = bytes_take(&bytes, desc, &from, &args);
 	if (err)
 		goto out;
@@ -367,7 +385,7 @@ int plog_write_append(struct plog_desc *desc, struct plog_append *arg, bool sync
 		err = plog_partition_append(part->log, &args);
 		plog_instance_call_end(inst);
 	} else {
-		err = append(desc, part, &args);
+		err = append(desc, part, &args, file->f_flags & O_NONBLOCK);
 	}
 	if (err)
 		goto out;
