@@ -5,6 +5,8 @@
 #include <linux/rcupdate.h>
 
 #include "cdev.h"
+#include "debugfs.h"
+#include "engine.h"
 #include "net.h"
 #include "netlink.h"
 #include "node.h"
@@ -14,7 +16,25 @@
 
 unsigned int plog_partitions_max = 20000;
 module_param_named(partitions_max, plog_partitions_max, uint, 0644);
-MODULE_PARM_DESC(partitions_max, "most partitions of one instance (default 20000)");
+MODULE_PARM_DESC(partitions_max, "most partitions of an instance, where it does not say otherwise (default 20000)");
+
+static int set_segments_max(const char *text, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(text, kp, 2, PLOG_SEGMENTS_MAX);
+}
+
+static const struct kernel_param_ops segments_max_ops = {
+	.set = set_segments_max,
+	.get = param_get_uint,
+};
+module_param_cb(segments_max, &segments_max_ops, &plog_segments_max, 0644);
+MODULE_PARM_DESC(segments_max, "most segments of one partition, 2 to 1048576 (default 1048576)");
+
+module_param_named(idle_segments_max, plog_segment_idle_max, uint, 0644);
+MODULE_PARM_DESC(idle_segments_max, "segments that nobody uses and whose files stay open (default 128)");
+
+module_param_named(active_segments_max, plog_active_max, uint, 0644);
+MODULE_PARM_DESC(active_segments_max, "partitions without an append whose last segment's files stay open (default 1024)");
 
 static int __init plog_init(void)
 {
@@ -38,6 +58,7 @@ static int __init plog_init(void)
 	err = plog_cdev_init();
 	if (err)
 		goto out_netlink;
+	plog_debugfs_init();
 	return 0;
 
 out_netlink:
@@ -60,6 +81,7 @@ out_engine:
  */
 static void __exit plog_exit(void)
 {
+	plog_debugfs_exit();
 	plog_cdev_exit();
 	plog_netlink_exit();
 	plog_net_exit();
