@@ -224,6 +224,7 @@ void datadir_close(struct datadir *dir)
 		close(dir->change_fd);
 	if (dir->fd >= 0)
 		close(dir->fd);
+	kafkadir_clear(&dir->kafka);
 	free(dir->path);
 	free(dir);
 }

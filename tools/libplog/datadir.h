@@ -174,6 +174,18 @@ int datadir_topic_write(struct datadir *dir, const struct datadir_topic *topic,
 			struct plog_error *err);
 
 /**
+ * datadir_topic_shrink() - take a growth back that was refused
+ * @before: the topic as it was before datadir_topic_write()
+ *
+ * Its folders from @before->partitions on go, with what is in them, then its file is
+ * written as it was.  A crash in between leaves the file of the growth: the next start
+ * makes the folders anew.  Only for partitions that are out of service.  Return: 0, or
+ * an error of the file system.
+ */
+int datadir_topic_shrink(struct datadir *dir, const struct datadir_topic *before,
+			 struct plog_error *err);
+
+/**
  * datadir_topic_delete() - remove the topic's file and folders
  *
  * Take its partitions out of service before.  A crash in the middle leaves a
@@ -189,5 +201,74 @@ int datadir_topic_delete(struct datadir *dir, const char *name, struct plog_erro
  */
 int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topic,
 			   uint32_t partition, bool *made, struct plog_error *err);
+
+/**
+ * datadir_partition_find() - the folder of one partition, if it is there
+ *
+ * Return: a descriptor to close(), or a negative errno.
+ */
+int datadir_partition_find(struct datadir *dir, const char *topic, uint32_t partition);
+
+/**
+ * datadir_segments_lock() - be the one who deletes segments of a partition
+ * @fd: its folder, opened for this
+ *
+ * Held from before a retired segment is taken until the module was told that it
+ * is gone; it ends with close(@fd), or the process. So whoever has taken one and
+ * is stopped before it unlinks keeps others from finishing its work, after which
+ * the name could be that of a new segment.
+ * Return: 0, -EAGAIN (somebody else has it), or another negative errno.
+ */
+int datadir_segments_lock(int fd);
+
+/**
+ * datadir_segment_delete() - unlink the files of one segment
+ * @fd: the partition's folder, locked by datadir_segments_lock()
+ * @base: the segment's base offset
+ *
+ * The log last: while it is there an opening finds the others too.  What is not
+ * there is no error.  Nor is it synced: a crash that brings files back leaves
+ * what an opening takes for retired again.
+ */
+int datadir_segment_delete(int fd, int64_t base, struct plog_error *err);
+
+/* ---- compaction: the files around a swap of segments ---- */
+
+/*
+ * Whoever compacts writes BASE.log.cleaned, BASE.index.cleaned and BASE.timeindex.cleaned into
+ * the partition's folder and syncs them; then
+ *
+ *   datadir_swap_commit()	they are named .swap
+ *   PLOG_IOC_SWAP		the log engine reads the new segment from here on
+ *   datadir_swap_finish()	the others of the run are deleted, .swap is dropped from names
+ *   PLOG_IOC_SWAP, PLOG_SWAP_DONE
+ *
+ * Each can be interrupted anywhere, and done again.  If the engine serves the partition, ask it
+ * (PLOG_SWAP_ASK): a swap that is pending is to be finished, else datadir_swap_drop().  If
+ * it does not, datadir_swap_recover(); datadir_partition_open() does that where nobody
+ * serves the directory.  That may complete what was committed and not swapped: so nothing is
+ * truncated between the commit and the swap, nor after one that was refused before
+ * datadir_swap_drop().
+ *
+ * @dirfd is the folder of the partition.  All of it is on stable storage on return.
+ */
+int datadir_swap_commit(int dirfd, int64_t base, struct plog_error *err);
+
+/* @last: base offset of the last segment of the run */
+int datadir_swap_finish(int dirfd, int64_t base, int64_t last, struct plog_error *err);
+
+/* The swap never happened: delete .cleaned and .swap. */
+int datadir_swap_drop(int dirfd, struct plog_error *err);
+
+/**
+ * datadir_swap_recover() - complete or drop what an interrupted compaction has left
+ *
+ * Kafka's rule: a .log.swap is complete, what it covers is deleted and it gets its name, and
+ * the clean mark is voided; .cleaned is dropped.  Where plog.state says that the log has no
+ * gaps the engine has never swapped, so that all is still there: .log.swap is dropped too.
+ * A folder without a plog.state is left alone: it is imported first.
+ * Return: 0; -EINVAL (a .log.swap that is not whole); an error of the files.
+ */
+int datadir_swap_recover(int dirfd, struct plog_error *err);
 
 #endif /* PLOG_DATADIR_H */

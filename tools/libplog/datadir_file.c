@@ -85,8 +85,8 @@ int datadir_topic_set_owner(struct datadir_topic *topic, uint32_t partition,
 
 	while (i < count && topic->overrides[i].partition < partition)
 		i++;
-	at = topic->overrides + i;
-	if (i < count && at->partition == partition) {
+	if (i < count && topic->overrides[i].partition == partition) {
+		at = &topic->overrides[i];
 		if (!owner_equal(owner, &topic->owner)) {
 			at->owner = *owner;
 			return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "datadir.h"
+#include "kafkadir.h"
 
 #define DATADIR_TOPIC_SUFFIX	".topic"
 
@@ -15,6 +16,7 @@ struct datadir {
 	int change_fd;		/* a second descriptor of the directory, for flock(2) */
 	bool attached;
 	char *path;
+	struct kafkadir kafka;
 };
 
 static inline bool datadir_id_is_set(const uint8_t id[DATADIR_ID_SIZE])

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,11 @@
 #define METADATA_NAME	"partition.metadata"
 /* Kafka's own metadata log lives among the topics and is none. */
 #define RAFT_TOPIC	"__cluster_metadata"
+
+#define CLEAN_NAME	".kafka_cleanshutdown"
+
+/* Partitions that are made with syncs of their own. */
+#define SYNC_EACH_MAX	16
 
 /* One folder TOPIC-N. */
 struct folder {
@@ -243,7 +249,8 @@ static const struct folder *folders_of(const struct listing *list, const char *t
 		if (strcmp(list->folders[end].topic, topic))
 			break;
 	*count = end - low;
-	return list->folders + low;
+	/* a listing without folders has no array */
+	return *count ? list->folders + low : NULL;
 }
 
 /* ---- partition folders ---- */
@@ -271,18 +278,44 @@ static int metadata_read(int fd, const char *folder, uint8_t id[DATADIR_ID_SIZE]
 	return ret;
 }
 
-static int metadata_write(int fd, const uint8_t id[DATADIR_ID_SIZE], struct plog_error *err)
+/*
+ * Without a sync: after a crash the file is there whole, or empty, or not at all,
+ * and the last two are as good as new, see metadata_read().
+ */
+static int write_unsynced(int dirfd, const char *text, int length, struct plog_error *err)
+{
+	int fd = openat(dirfd, METADATA_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			0640);
+	int ret = 0;
+
+	if (fd < 0)
+		return plog_error_set(err, -errno, "cannot write " METADATA_NAME ": %m");
+	/* what a write that is short does not set */
+	errno = EIO;
+	if (fchmod(fd, 0640) < 0 || write(fd, text, length) != length)
+		ret = plog_error_set(err, -errno, "cannot write " METADATA_NAME ": %m");
+	if (close(fd) < 0 && !ret)
+		ret = plog_error_set(err, -errno, "cannot write " METADATA_NAME ": %m");
+	if (ret)
+		unlinkat(dirfd, METADATA_NAME, 0);
+	return ret;
+}
+
+static int metadata_write(int fd, const uint8_t id[DATADIR_ID_SIZE], bool sync,
+			  struct plog_error *err)
 {
 	char id_text[DATADIR_ID_TEXT + 1], text[64];
 	int length;
 
 	datadir_id_text(id, id_text);
 	length = snprintf(text, sizeof(text), "version: 0\ntopic_id: %s", id_text);
+	if (!sync)
+		return write_unsynced(fd, text, length, err);
 	return plog_file_replace(fd, METADATA_NAME, text, length, 0640, err);
 }
 
-int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topic,
-			   uint32_t partition, bool *made, struct plog_error *err)
+static int partition_open(struct datadir *dir, const struct datadir_topic *topic,
+			  uint32_t partition, bool sync, bool *made, struct plog_error *err)
 {
 	char name[NAME_MAX + 1], theirs[DATADIR_ID_TEXT + 1], ours[DATADIR_ID_TEXT + 1];
 	uint8_t id[DATADIR_ID_SIZE];
@@ -302,11 +335,11 @@ int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topi
 	}
 	if (fd < 0)
 		return plog_error_set(err, -errno, "cannot open %s/%s: %m", dir->path, name);
-	ret = metadata_read(fd, name, id, err);
+	ret = fresh ? -ENOENT : metadata_read(fd, name, id, err);
 	if (ret && ret != -ENOENT)
 		goto close;
 	if (ret == -ENOENT && datadir_id_is_set(topic->id)) {
-		ret = metadata_write(fd, topic->id, err);
+		ret = metadata_write(fd, topic->id, sync, err);
 		if (ret)
 			goto close;
 	} else if (!ret && datadir_id_is_set(topic->id) && memcmp(id, topic->id, sizeof(id))) {
@@ -317,7 +350,7 @@ int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topi
 				     theirs, ours);
 		goto close;
 	}
-	if (fresh && fsync(dir->fd) < 0) {
+	if (fresh && sync && fsync(dir->fd) < 0) {
 		ret = plog_error_set(err, -errno, "cannot sync %s: %m", dir->path);
 		goto close;
 	}
@@ -330,20 +363,73 @@ close:
 	return ret;
 }
 
+int datadir_partition_open(struct datadir *dir, const struct datadir_topic *topic,
+			   uint32_t partition, bool *made, struct plog_error *err)
+{
+	int fd = partition_open(dir, topic, partition, true, made, err), ret;
+
+	if (fd < 0)
+		return fd;
+	/* what the module serves is not touched behind its back: plogd asks it */
+	ret = dir->attached ? 0 : datadir_swap_recover(fd, err);
+	if (!ret)
+		ret = kafkadir_import(&dir->kafka, dir->fd, topic->name, partition, fd, err);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+/*
+ * Three syncs for each of 10,000 partitions take minutes: from some number on the
+ * file system is synced once, at the end.  Nobody has been told of them before.
+ */
 static int make_folders(struct datadir *dir, const struct datadir_topic *topic,
 			struct plog_error *err)
 {
+	bool each = topic->partitions <= SYNC_EACH_MAX, any = false;
+
 	for (uint32_t i = 0; i < topic->partitions; i++) {
-		int fd = datadir_partition_open(dir, topic, i, NULL, err);
+		bool made;
+		int fd = partition_open(dir, topic, i, each, &made, err);
 
 		if (fd < 0)
 			return fd;
 		close(fd);
+		any |= made;
 	}
+	if (!each && any && syncfs(dir->fd) < 0)
+		return plog_error_set(err, -errno, "cannot sync %s: %m", dir->path);
 	return 0;
 }
 
 /* ---- deleting ---- */
+
+/*
+ * Of Kafka's own, which bear names like ours, only Kafka knows whether all of its
+ * log was to go: leave what holds segments and was never served here.
+ */
+static bool is_kafkas(struct datadir *dir, const char *name)
+{
+	int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	bool segments = false, served = false;
+	struct dirent *entry;
+
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while ((entry = readdir(stream))) {
+		size_t length = strlen(entry->d_name);
+
+		segments |= length == 24 && !strcmp(entry->d_name + 20, ".log");
+		served |= !strcmp(entry->d_name, "plog.state");
+	}
+	closedir(stream);
+	return segments && !served;
+}
 
 /* A folder with nothing but files in it. */
 static int remove_folder(struct datadir *dir, const char *name, struct plog_error *err)
@@ -464,6 +550,8 @@ int datadir_topic_delete(struct datadir *dir, const char *name, struct plog_erro
 	 * mark a crash in the middle leaves the topic there, with some of its folders empty.
 	 */
 	if (!ret || ret == -ENOSPC || ret == -EDQUOT)
+		ret = kafkadir_forget(dir->fd, name, err);
+	if (!ret || ret == -ENOSPC || ret == -EDQUOT)
 		ret = finish_delete(dir, name, &list, err);
 out:
 	listing_clear(&list);
@@ -488,9 +576,15 @@ int datadir_sweep(struct datadir *dir, struct plog_error *err)
 		if (deleting)
 			ret = finish_delete(dir, list.files[i], &list, err);
 	}
+	/* Kafka's: it would tell a broker that what is written here needs no recovery. */
+	if (!ret && unlinkat(dir->fd, CLEAN_NAME, 0) < 0 && errno != ENOENT)
+		ret = plog_error_set(err, -errno, "cannot remove %s/" CLEAN_NAME ": %m",
+				     dir->path);
 	for (size_t i = 0; !ret && i < list.leftover_count; i++) {
 		const char *name = list.leftovers[i];
 
+		if (is_deleted_folder(name) && is_kafkas(dir, name))
+			continue;
 		if (is_deleted_folder(name))
 			ret = remove_folder(dir, name, err);
 		else if (unlinkat(dir->fd, name, 0) < 0 && errno != ENOENT)
@@ -503,6 +597,24 @@ int datadir_sweep(struct datadir *dir, struct plog_error *err)
 
 /* ---- reading and writing topics ---- */
 
+/*
+ * Kafka keeps a topic's configuration elsewhere.  Nothing is to expire that it
+ * would have kept, and its own topics are always compacted.
+ */
+static int adopt_config(struct datadir_topic *topic)
+{
+	static const char *const compacted[] = {
+		"__consumer_offsets", "__transaction_state", "__share_group_state",
+	};
+	int ret;
+
+	for (size_t i = 0; i < sizeof(compacted) / sizeof(compacted[0]); i++)
+		if (!strcmp(topic->name, compacted[i]))
+			return properties_set(&topic->config, "cleanup.policy", "compact");
+	ret = properties_set(&topic->config, "retention.ms", "-1");
+	return ret ? ret : properties_set(&topic->config, "retention.bytes", "-1");
+}
+
 /* A topic of which there are folders only. */
 static int adopt(struct datadir *dir, const struct folder *folders, size_t count,
 		 struct datadir_topic *topic, struct plog_error *err)
@@ -512,6 +624,8 @@ static int adopt(struct datadir *dir, const struct folder *folders, size_t count
 	datadir_topic_init(topic, folders[0].topic);
 	topic->adopted = true;
 	topic->partitions = folders[count - 1].partition + 1;
+	if (adopt_config(topic))
+		return plog_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < count; i++) {
 		uint8_t id[DATADIR_ID_SIZE];
 		int ret, fd;
@@ -719,4 +833,60 @@ int datadir_topic_write(struct datadir *dir, const struct datadir_topic *topic,
 		return ret;
 	ret = datadir_file_write(dir, topic, false, err);
 	return ret ? ret : make_folders(dir, topic, err);
+}
+
+int datadir_topic_shrink(struct datadir *dir, const struct datadir_topic *before,
+			 struct plog_error *err)
+{
+	const struct folder *folders;
+	char retired[NAME_MAX + 1];
+	struct listing list;
+	size_t count;
+	int ret;
+
+	ret = list_directory(dir, &list, err);
+	if (ret)
+		return ret;
+	folders = folders_of(&list, before->name, &count);
+	for (; !ret && count && folders[count - 1].partition >= before->partitions; count--) {
+		ret = retire_folder(dir, &folders[count - 1], retired, err);
+		if (!ret)
+			remove_folder(dir, retired, NULL);	/* or datadir_sweep() does */
+	}
+	listing_clear(&list);
+	/* The folders first: one that is left would make the topic larger again. */
+	if (!ret && fsync(dir->fd) < 0)
+		ret = plog_error_set(err, -errno, "cannot sync %s: %m", dir->path);
+	return ret ? ret : datadir_file_write(dir, before, false, err);
+}
+
+int datadir_partition_find(struct datadir *dir, const char *topic, uint32_t partition)
+{
+	char name[DATADIR_TOPIC_MAX + 12];
+	int fd;
+
+	if (datadir_topic_name_check(topic, NULL))
+		return -EINVAL;
+	snprintf(name, sizeof(name), "%s-%" PRIu32, topic, partition);
+	fd = openat(datadir_fd(dir), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int datadir_segments_lock(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+}
+
+int datadir_segment_delete(int fd, int64_t base, struct plog_error *err)
+{
+	static const char * const kinds[] = { "index", "timeindex", "txnindex", "snapshot", "log" };
+	char name[48];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		snprintf(name, sizeof(name), "%020" PRId64 ".%s", base, kinds[i]);
+		if (unlinkat(fd, name, 0) && errno != ENOENT)
+			return plog_error_set(err, -errno, "cannot delete %s: %s", name,
+					      strerror(errno));
+	}
+	return 0;
 }

@@ -52,14 +52,17 @@ static const struct topicconfig_key table[] = {
 		.doc = "how long a compacted log keeps the markers of deleted keys",
 	}, {
 		.name = "file.delete.delay.ms", .server = "log.segment.delete.delay.ms",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_FILE_DELETE_DELAY_MS,
 		LONG(0, INT64_MAX), .initial = "60000",
-		.doc = "how long the file of a retired segment stays",
+		.doc = "how long the files of a segment that retention took away stay",
 	}, {
 		.name = "flush.messages", .server = "log.flush.interval.messages",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_FLUSH_MESSAGES,
 		LONG(1, INT64_MAX), .initial = FOREVER,
 		.doc = "sync to stable storage after so many records",
 	}, {
 		.name = "flush.ms", .server = "log.flush.interval.ms",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_FLUSH_MS,
 		LONG(0, INT64_MAX), .initial = FOREVER,
 		.doc = "sync to stable storage after so much time",
 	}, {
@@ -85,6 +88,7 @@ static const struct topicconfig_key table[] = {
 		.doc = "with remote storage, local time to keep; -2: as retention.ms",
 	}, {
 		.name = "max.compaction.lag.ms", .server = "log.cleaner.max.compaction.lag.ms",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_MAX_COMPACTION_LAG_MS,
 		LONG(1, INT64_MAX), .initial = FOREVER,
 		.doc = "longest time that a record may stay uncompacted",
 	}, {
@@ -123,6 +127,7 @@ static const struct topicconfig_key table[] = {
 		.doc = "replicas that must have a record before acks=all is answered",
 	}, {
 		.name = "preallocate", .server = "log.preallocate",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_PREALLOCATE,
 		BOOLEAN, .initial = "false",
 		.doc = "allocate a segment's file at once",
 	}, {
@@ -139,12 +144,14 @@ static const struct topicconfig_key table[] = {
 		.doc = "keep old segments in remote storage",
 	}, {
 		.name = "retention.bytes", .server = "log.retention.bytes",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_RETENTION_BYTES,
 		LONG(-1, INT64_MAX), .initial = "-1",
 		.doc = "most bytes of a partition before old segments go; -1: no limit",
 	}, {
 		.name = "retention.ms",
 		.server = "log.retention.ms log.retention.minutes:60000 "
 			  "log.retention.hours:3600000",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_RETENTION_MS,
 		LONG(-1, INT64_MAX), .initial = "604800000",
 		.doc = "how long records are kept before old segments go; -1: no limit",
 	}, {
@@ -160,6 +167,7 @@ static const struct topicconfig_key table[] = {
 	}, {
 		.name = "segment.jitter.ms",
 		.server = "log.roll.jitter.ms log.roll.jitter.hours:3600000",
+		.scope = TOPICCONFIG_MODULE, .module = TOPICCONFIG_SEGMENT_JITTER_MS,
 		LONG(0, INT64_MAX), .initial = "0",
 		.doc = "most that is taken off segment.ms at random",
 	}, {
@@ -629,6 +637,8 @@ int topicconfig_server_defaults(const struct properties *server, struct properti
 void topicconfig_module(const char *topic, const struct properties *config,
 			const struct properties *defaults, struct topicconfig_module *out)
 {
+	uint64_t lag = INT64_MAX;
+
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < ROWS; i++) {
 		const char *name = table[i].name;
@@ -659,8 +669,40 @@ void topicconfig_module(const char *topic, const struct properties *config,
 			if (topicconfig_has(config, defaults, name, "LogAppendTime"))
 				out->flags |= PLOG_STATE_LOG_APPEND_TIME;
 			break;
+		case TOPICCONFIG_RETENTION_MS:
+			out->retention_ms = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_RETENTION_BYTES:
+			out->retention_bytes = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_FILE_DELETE_DELAY_MS:
+			out->file_delete_delay_ms = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_SEGMENT_JITTER_MS:
+			out->segment_jitter_ms = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_FLUSH_MESSAGES:
+			out->flush_messages = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_FLUSH_MS:
+			out->flush_ms = topicconfig_number(config, defaults, name);
+			break;
+		case TOPICCONFIG_PREALLOCATE:
+			out->preallocate = topicconfig_boolean(config, defaults, name);
+			break;
+		case TOPICCONFIG_MAX_COMPACTION_LAG_MS:
+			lag = topicconfig_number(config, defaults, name);
+			break;
 		}
 	}
+	/* without "delete" nothing goes but what lies below the log start */
+	if (!topicconfig_has(config, defaults, "cleanup.policy", "delete")) {
+		out->retention_ms = -1;
+		out->retention_bytes = -1;
+	}
+	/* the active segment is not compacted: it is begun anew in time */
+	if (out->flags & PLOG_STATE_COMPACT && lag < out->segment_ms)
+		out->segment_ms = lag;
 	if (topicconfig_topic_internal(topic))
 		out->flags |= PLOG_STATE_INTERNAL;
 }

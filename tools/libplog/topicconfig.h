@@ -39,6 +39,14 @@ enum topicconfig_module_key {
 	TOPICCONFIG_INDEX_BYTES,
 	TOPICCONFIG_COMPACT,		/* PLOG_STATE_COMPACT */
 	TOPICCONFIG_LOG_APPEND_TIME,	/* PLOG_STATE_LOG_APPEND_TIME */
+	TOPICCONFIG_RETENTION_MS,
+	TOPICCONFIG_RETENTION_BYTES,
+	TOPICCONFIG_FILE_DELETE_DELAY_MS,
+	TOPICCONFIG_SEGMENT_JITTER_MS,
+	TOPICCONFIG_FLUSH_MESSAGES,
+	TOPICCONFIG_FLUSH_MS,
+	TOPICCONFIG_PREALLOCATE,
+	TOPICCONFIG_MAX_COMPACTION_LAG_MS, /* a segment of a compacted topic is no older */
 };
 
 /**
@@ -133,6 +141,13 @@ struct topicconfig_module {
 	uint64_t segment_ms;
 	uint32_t index_interval_bytes;
 	uint32_t index_bytes;	/* rounded down to a multiple of 8, as Kafka does */
+	int64_t retention_ms;	/* -1 too where cleanup.policy has no delete */
+	int64_t retention_bytes;
+	uint64_t file_delete_delay_ms;
+	uint64_t segment_jitter_ms;
+	uint64_t flush_messages;
+	uint64_t flush_ms;
+	bool preallocate;
 };
 
 /**
