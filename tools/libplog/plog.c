@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* A partition through the device. */
 #include "plog.h"
+#include "aborted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@ struct plog {
 	uint8_t *bytes;		/* of the extent that plog_next() walks */
 	size_t room;
 	struct plog_walk *walk;
+	struct aborted *aborted;	/* with PLOG_OPEN_COMMITTED */
 	bool walking;
 	int64_t walk_end;	/* offset behind the extent */
 };
@@ -50,12 +52,25 @@ static uint32_t device_mode(unsigned int flags)
 	       (flags & PLOG_OPEN_ACKS_ALL ? PLOG_MODE_ACKS_ALL : 0);
 }
 
+static int read_headers(void *arg, struct plog_headers *headers)
+{
+	struct plog *log = arg;
+
+	return ioctl(log->fd, PLOG_IOC_HEADERS, headers) ? -errno : 0;
+}
+
 /* Around a descriptor, which is closed if that fails. */
 static int wrap(int fd, unsigned int flags, struct plog **out)
 {
 	struct plog *log = calloc(1, sizeof(*log));
 
 	if (!log || plog_walk_new(NULL, 0, &log->walk)) {
+		free(log);
+		close(fd);
+		return -ENOMEM;
+	}
+	if (flags & PLOG_OPEN_COMMITTED && aborted_new(read_headers, log, &log->aborted)) {
+		plog_walk_free(log->walk);
 		free(log);
 		close(fd);
 		return -ENOMEM;
@@ -113,6 +128,7 @@ void plog_close(struct plog *log)
 	if (!log)
 		return;
 	plog_walk_free(log->walk);
+	aborted_free(log->aborted);
 	free(log->bytes);
 	close(log->fd);
 	free(log);
@@ -175,28 +191,13 @@ ssize_t plog_send(struct plog *log, int socket)
 
 /* ---- reading ---- */
 
-static int last_offsets(struct plog *log, int64_t which, int64_t *offset)
+static int find_time(struct plog *log, int64_t timestamp, bool max, int64_t *offset);
+
+static int end_offset(struct plog *log, int64_t *offset)
 {
-	struct plog_lookup lookup = { .flags = PLOG_LOOKUP_MAX };
 	struct plog_state state;
 	int ret;
 
-	if (which == PLOG_OFFSET_MAX_TIME) {
-		if (log->flags & PLOG_OPEN_COMMITTED)
-			lookup.flags |= PLOG_LOOKUP_COMMITTED;
-		if (ioctl(log->fd, PLOG_IOC_LOOKUP, &lookup) < 0)
-			return -errno;
-		if (lookup.offset < 0)
-			return -ENODATA;
-		*offset = lookup.offset;
-		/* Of the batch only the time is known: look for its record. */
-		if (lookup.flags & PLOG_LOOKUP_INSIDE) {
-			ret = plog_seek_time(log, lookup.timestamp);
-			*offset = log->position;
-			return ret;
-		}
-		return 0;
-	}
 	ret = plog_stat(log, &state);
 	if (ret)
 		return ret;
@@ -221,7 +222,8 @@ int plog_seek(struct plog *log, int64_t offset)
 		log->position = -1;
 		return 0;
 	}
-	ret = last_offsets(log, offset, &offset);
+	ret = offset == PLOG_OFFSET_MAX_TIME ? find_time(log, 0, true, &offset) :
+					       end_offset(log, &offset);
 	if (ret)
 		return ret;
 	log->position = offset;
@@ -277,6 +279,11 @@ static int begin(struct plog *log)
 	return 0;
 }
 
+static int is_aborted(void *arg, int64_t producer, int64_t offset)
+{
+	return aborted_check(arg, producer, offset);
+}
+
 /* The next extent to walk. 1; 0 if there is nothing yet. */
 static int fetch(struct plog *log)
 {
@@ -304,6 +311,7 @@ static int fetch(struct plog *log)
 		return ret;
 	plog_walk_set(log->walk, log->bytes, at.length);
 	plog_walk_from(log->walk, log->position);
+	plog_walk_filter(log->walk, log->aborted ? is_aborted : NULL, log->aborted);
 	log->walk_end = at.next_offset;
 	log->walking = true;
 	return 1;
@@ -376,33 +384,103 @@ int plog_skip(struct plog *log)
 	return 0;
 }
 
+/* ---- by time ---- */
+
+struct hit {
+	int64_t offset;		/* -1: none */
+	int64_t timestamp;
+};
+
+/*
+ * The record in the compressed batch that a look-up has come to: 1, or 0 if it
+ * has none from hit->offset on.  @next: out: where the next batch begins.
+ */
+static int look_inside(struct plog *log, struct hit *hit, int64_t timestamp, bool max,
+		       int64_t *next)
+{
+	struct plog_record record;
+	struct plog_locate at;
+	bool found = false;
+	int ret;
+
+	ret = plog_locate(log, hit->offset, 1, &at);
+	if (!ret && !at.length)
+		ret = -ENODATA;		/* it ends behind what may be seen */
+	if (!ret)
+		ret = read_extent(log, at.length);
+	log->rest = 0;
+	if (ret)
+		return ret;
+	*next = at.next_offset;
+	plog_walk_set(log->walk, log->bytes, at.length);
+	plog_walk_from(log->walk, hit->offset);
+	plog_walk_filter(log->walk, NULL, NULL);	/* the time of a record, whoever's */
+	while ((ret = plog_walk_next(log->walk, &record)) > 0) {
+		if (max ? found && record.timestamp <= hit->timestamp :
+			  record.timestamp < timestamp)
+			continue;
+		hit->offset = record.offset;
+		hit->timestamp = record.timestamp;
+		found = true;
+		if (!max)
+			break;
+	}
+	return ret < 0 ? ret : found;
+}
+
+/* 0, -ENODATA if there is none, or an error. */
+static int find_time(struct plog *log, int64_t timestamp, bool max, int64_t *offset)
+{
+	uint32_t flags = (max ? PLOG_LOOKUP_MAX : 0) |
+			 (log->flags & PLOG_OPEN_COMMITTED ? PLOG_LOOKUP_COMMITTED : 0);
+	struct hit hit, best = { .offset = -1, .timestamp = -1 };
+	bool behind = false;
+	int64_t from = 0;
+	int ret;
+
+	log->walking = false;
+	for (;;) {
+		struct plog_lookup lookup = {
+			.timestamp = timestamp, .flags = flags, .offset = from,
+		};
+
+		if (ioctl(log->fd, PLOG_IOC_LOOKUP, &lookup) < 0)
+			return -errno;
+		hit.offset = lookup.offset;
+		hit.timestamp = lookup.timestamp;
+		behind = lookup.flags & PLOG_LOOKUP_BEHIND;
+		if (lookup.offset < 0 || !(lookup.flags & PLOG_LOOKUP_INSIDE))
+			break;
+		ret = look_inside(log, &hit, timestamp, max, &from);
+		if (ret == -ERANGE || ret == -ESTALE) {
+			/* Deleted or truncated meanwhile. */
+			best.offset = best.timestamp = -1;
+			from = 0;
+			continue;
+		}
+		if (ret < 0)
+			return ret;
+		if (ret && (!max || hit.timestamp == lookup.timestamp))
+			break;
+		/* What the batch has promised lies below the log start. */
+		if (ret && hit.timestamp > best.timestamp)
+			best = hit;
+	}
+	if (best.offset >= 0 && !behind && best.timestamp >= hit.timestamp)
+		hit = best;
+	*offset = hit.offset;
+	return hit.offset < 0 ? -ENODATA : 0;
+}
+
 int plog_seek_time(struct plog *log, int64_t timestamp)
 {
-	struct plog_lookup lookup = { .timestamp = timestamp };
-	int64_t before = log->position;
-	struct plog_record record;
+	int64_t offset;
 	int ret;
 
 	if (!(log->flags & PLOG_OPEN_READ))
 		return -EBADF;
-	if (log->flags & PLOG_OPEN_COMMITTED)
-		lookup.flags |= PLOG_LOOKUP_COMMITTED;
-	if (ioctl(log->fd, PLOG_IOC_LOOKUP, &lookup) < 0)
-		return -errno;
-	if (lookup.offset < 0)
-		return -ENODATA;
-	plog_seek(log, lookup.offset);
-	if (!(lookup.flags & PLOG_LOOKUP_INSIDE))
-		return 0;
-	while ((ret = plog_next(log, &record, 0)) > 0) {
-		if (record.timestamp < timestamp)
-			continue;
-		return plog_seek(log, record.offset);
-	}
-	/* The batch's largest timestamp promised more than its records hold. */
-	log->position = before;
-	log->walking = false;
-	return ret ? ret : -ENODATA;
+	ret = find_time(log, timestamp, false, &offset);
+	return ret ? ret : plog_seek(log, offset);
 }
 
 /* ---- writing ---- */

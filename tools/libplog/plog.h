@@ -120,14 +120,15 @@ int plog_stat(struct plog *log, struct plog_state *state);
 /* Instead of an offset, Kafka's names for three that move. */
 #define PLOG_OFFSET_END		(-1)
 #define PLOG_OFFSET_BEGIN	(-2)
-#define PLOG_OFFSET_MAX_TIME	(-3) /* of the record with the largest timestamp */
+#define PLOG_OFFSET_MAX_TIME	(-3) /* of the first record with the largest timestamp */
 
 /**
  * plog_seek() - say which record plog_next() gives next
  * @offset: 0 or more, or PLOG_OFFSET_*
  *
  * Return: 0; -EINVAL; for PLOG_OFFSET_* also -ENODEV, -EAGAIN (opening), and
- * -ENODATA (PLOG_OFFSET_MAX_TIME of an empty log).  Whether there is anything at
+ * -ENODATA (PLOG_OFFSET_MAX_TIME of an empty log, or of one whose latest record
+ * lies behind the end for this reader) and what plog_seek_time() may.  Whether there is anything at
  * an offset tells the next plog_next().
  */
 int plog_seek(struct plog *log, int64_t offset);
@@ -150,8 +151,8 @@ int64_t plog_position(const struct plog *log);
  * @timeout_ms: how long to wait for one to come; 0: not at all, -1: for ever
  *
  * Starts at the log start if plog_seek() was not called.  Skips the control
- * records of transactions.  Does not filter what an aborted transaction has
- * left: no transaction can be written by this version of the module.
+ * records of transactions.  With PLOG_OPEN_COMMITTED it ends at the last stable
+ * offset and skips what aborted transactions have left, too.
  *
  * Return: 1 and a record; 0 if none came in time;
  *  -ERANGE	the position is below the log start (records were deleted) or
@@ -206,6 +207,14 @@ void plog_walk_free(struct plog_walk *walk);
 void plog_walk_set(struct plog_walk *walk, const void *bytes, size_t length);
 /* Leave out records below @offset. */
 void plog_walk_from(struct plog_walk *walk, int64_t offset);
+/**
+ * plog_walk_filter() - leave out batches of transactions that @aborted says 1 of
+ * @aborted: called once for each; 0 to keep it, or a negative errno that
+ *	plog_walk_next() then returns.  NULL: keep all
+ * @arg: for it, with the batch's producer id and base offset
+ */
+void plog_walk_filter(struct plog_walk *walk,
+		      int (*aborted)(void *arg, int64_t producer, int64_t offset), void *arg);
 
 /**
  * plog_walk_next() - the next record

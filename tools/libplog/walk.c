@@ -21,6 +21,8 @@ struct plog_walk {
 	size_t length;
 	size_t pos;		/* of the batch that is open, or of the next one */
 	int64_t from;		/* records below are left out */
+	int (*aborted)(void *arg, int64_t producer, int64_t offset);
+	void *aborted_arg;
 	int64_t next_offset;
 
 	/* the batch that is open: size 0 for none */
@@ -84,6 +86,13 @@ void plog_walk_set(struct plog_walk *walk, const void *bytes, size_t length)
 void plog_walk_from(struct plog_walk *walk, int64_t offset)
 {
 	walk->from = offset;
+}
+
+void plog_walk_filter(struct plog_walk *walk,
+		      int (*aborted)(void *arg, int64_t producer, int64_t offset), void *arg)
+{
+	walk->aborted = aborted;
+	walk->aborted_arg = arg;
 }
 
 size_t plog_walk_rest(const struct plog_walk *walk)
@@ -380,6 +389,18 @@ static int end_batch(struct plog_walk *walk)
 	return ret;
 }
 
+/* Is none of the open batch wanted? 1, 0, or an error of the filter. */
+static int unwanted(const struct plog_walk *walk)
+{
+	if (walk->attributes & WIRE_ATTR_CONTROL || walk->next_offset <= walk->from)
+		return 1;
+	if (!walk->aborted || !(walk->attributes & WIRE_ATTR_TRANSACTIONAL))
+		return 0;
+	return walk->aborted(walk->aborted_arg,
+			     wire_get64(walk->bytes + walk->pos + WIRE_PRODUCER_ID),
+			     walk->base_offset);
+}
+
 int plog_walk_next(struct plog_walk *walk, struct plog_record *record)
 {
 	int ret;
@@ -389,9 +410,10 @@ int plog_walk_next(struct plog_walk *walk, struct plog_record *record)
 			ret = open_batch(walk);
 			if (ret <= 0)
 				break;
-			/* None of it is wanted: control records, or all below. */
-			if (walk->attributes & WIRE_ATTR_CONTROL ||
-			    walk->next_offset <= walk->from) {
+			ret = unwanted(walk);
+			if (ret < 0)
+				break;
+			if (ret) {
 				walk->pos += walk->size;
 				close_batch(walk);
 				continue;
