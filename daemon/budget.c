@@ -80,6 +80,15 @@ bool budget_take(struct budget *b, const void *owner, uint64_t n, struct budget_
 	return ok;
 }
 
+void budget_charge(struct budget *b, uint64_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	b->used += n;
+	if (b->used > b->most)
+		b->most = b->used;
+	pthread_mutex_unlock(&b->lock);
+}
+
 static void end_beyond(struct budget *b, const void *owner)
 {
 	if (b->beyond == owner) {

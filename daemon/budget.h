@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * Memory that the bytes of requests may take, over all connections. It is taken as bytes
- * arrive, never by what a peer claims will come.
+ * Memory that requests may take, over all connections. There is one for their bytes, taken as
+ * they arrive, never by what a peer claims will come; and one for what they are decoded into
+ * and answered from, beyond a little that each may have.
  *
  * When it is all taken, connections that want more stop reading and wait. So that they do
  * not all wait for one another, each with half a request, one at a time may go beyond the
@@ -37,6 +38,9 @@ void budget_set_limit(struct budget *b, uint64_t limit);
  * pass the limit, since nobody can say when its memory will be given back.
  */
 bool budget_take(struct budget *b, const void *owner, uint64_t n, struct budget_waiter *w);
+
+/* Take @n bytes that are there already, room or not: whoever asks next waits for them. */
+void budget_charge(struct budget *b, uint64_t n);
 
 /*
  * Leave the line, and give up the right to pass the limit if @owner has it. False if @w was

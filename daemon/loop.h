@@ -14,12 +14,13 @@
  *
  * control loop   the main thread: signals, the listening sockets, netlink, reload, the end.
  * client loops   num.network.threads of them. A connection belongs to one loop from accept
- *                to close; only that thread touches it. A partition is owned by one loop
- *                too (log_owner()): appends to it run there and nowhere else, so that a
- *                check and the append that follows it are one step in one thread. A Produce
- *                that arrives on another loop visits the owners by loop_post() and comes
- *                back. Reading needs no owner: the log has no lock between readers and
- *                writers, so each loop reads for its own connections.
+ *                to close; only that thread touches it. Reading needs no owner: the log has
+ *                no lock between readers and writers, so each loop reads for its own
+ *                connections.
+ * appenders      as many. A partition belongs to one of them (log_owner()): appends to it
+ *                run there and nowhere else, so that a check and the append that follows it
+ *                are one step in one thread. A Produce visits the owners of its partitions
+ *                one after the other and comes back to its loop (log/appender.h).
  * changes        one thread that makes, alters and deletes topics, one after the other
  *                (broker/change.h). It may sleep on the disk and on netlink.
  * thread pool    libuv's: what may take long and belongs to nobody else. Checking records
@@ -31,8 +32,8 @@
  * pointer to something that never changes and is kept until the end). A request is handed
  * over, never shared: whoever runs it is its only user.
  *
- * What may block a client loop: an append, which copies into the page cache and may be
- * throttled there with every other writer of the machine; nothing else. Locating and
+ * Nothing blocks a client loop. An append, which copies into the page cache and may be
+ * throttled there with every other writer of the machine, has its own threads. Locating and
  * sending records that were written a while ago, which may have to be read from the disk,
  * happens in the thread pool (log_is_recent()).
  */

@@ -25,6 +25,7 @@
 #include "conn.h"
 #include "kafka/fetch_session.h"
 #include "listener.h"
+#include "log/appender.h"
 #include "log/engines.h"
 #include "log/log.h"
 #include "peers.h"
@@ -242,6 +243,7 @@ static void reload(struct daemon *d)
 	next->previous = now;
 	atomic_store(&d->b.config, next);
 	budget_set_limit(&d->b.budget, config_request_memory(next));
+	budget_set_limit(&d->b.decoded, config_request_memory(next));
 	say(SAY_INFO, "plogd", "SIGHUP: %s was read again", d->options.path);
 	change = defaults ? malloc(sizeof(*change)) : NULL;
 	if (!change)
@@ -414,6 +416,7 @@ static int start(struct broker *b, struct plog_error *err)
 	if (!b->peers || !b->topics || !b->sessions)
 		return plog_error_set(err, -ENOMEM, "out of memory");
 	budget_init(&b->budget, config_request_memory(broker_config(b)));
+	budget_init(&b->decoded, config_request_memory(broker_config(b)));
 	ret = make_loops(b, err);
 	if (ret)
 		return ret;
@@ -430,6 +433,9 @@ static int start(struct broker *b, struct plog_error *err)
 	b->engine = b->netlink ? module_start(b, err) : process_start(b, err);
 	if (!b->engine)
 		return -ENODEV;
+	b->appenders = appenders_start(b->nloops, err);
+	if (!b->appenders)
+		return -ENOMEM;
 	ret = changes_load(b, err);
 	if (ret)
 		return ret;
@@ -488,6 +494,8 @@ static void take_down(struct daemon *d)
 
 	for (unsigned int i = 0; i < b->nloops; i++)
 		loop_join(&b->loops[i]);
+	/* every Produce has come home, or its loop would not have ended */
+	appenders_stop(b->appenders);
 	changes_stop(b->changes);
 	for (unsigned int i = 0; i < b->nlisteners; i++)
 		listener_close(&b->listeners[i]);

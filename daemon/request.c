@@ -54,8 +54,14 @@ struct request *request_new(struct conn *conn, uint8_t *bytes, size_t size, size
 static void free_input(struct request *req)
 {
 	struct budget *budget = &request_broker(req)->budget;
+	struct budget *decoded = &request_broker(req)->decoded;
 
 	arena_free(&req->arena);
+	if (req->decoded) {
+		budget_give(decoded, req->decoded);
+		budget_complete(decoded, req->conn);
+	}
+	req->decoded = 0;
 	free(req->bytes);
 	req->bytes = NULL;
 	req->body = NULL;
@@ -165,6 +171,69 @@ static void answer_version_unknown(struct request *req)
 	request_answer(req, &answer);
 }
 
+/* ---- memory for what it is decoded into ---- */
+
+static void on_grown(void *arg, size_t bytes)
+{
+	struct request *req = arg;
+
+	req->decoded += bytes;
+	budget_charge(&request_broker(req)->decoded, bytes);
+}
+
+static void on_memory(struct task *task)
+{
+	struct request *req = container_of(task, struct request, memory_task);
+
+	req->hurry = NULL;
+	if (req->conn->closed)
+		request_silent(req);
+	else
+		request_run(req);
+}
+
+static void retry_memory(struct budget_waiter *w)
+{
+	struct request *req = container_of(w, struct request, memory);
+
+	loop_post(request_loop(req), &req->memory_task);
+}
+
+/* The connection is closed or plogd ends: nobody waits for memory then. */
+static void hurry_memory(struct request *req)
+{
+	if (!req->conn->closed && !req->conn->loop->draining)
+		return;
+	if (!budget_leave(&request_broker(req)->decoded, req->conn, &req->memory))
+		return;		/* on_memory() is on its way */
+	if (req->conn->closed)
+		request_silent(req);
+	else
+		request_fail(req, "it ends while %s waits for memory", req->api->name);
+}
+
+/*
+ * It has been decoded, and holds more memory than each may have. If there is none to be had,
+ * it gives all of that back and stands in line; it will be decoded again.
+ */
+static bool take_memory(struct request *req)
+{
+	size_t extra = req->arena.extra;
+
+	req->memory.retry = retry_memory;
+	req->memory_task.run = on_memory;
+	if (extra && !budget_take(&request_broker(req)->decoded, req->conn, extra, &req->memory)) {
+		arena_free(&req->arena);
+		req->body = NULL;
+		req->hurry = hurry_memory;
+		return false;
+	}
+	req->decoded = extra;
+	req->arena.grown = on_grown;
+	req->arena.grown_arg = req;
+	return true;
+}
+
 void request_run(struct request *req)
 {
 	struct codec_fault fault = { 0 };
@@ -205,6 +274,8 @@ void request_run(struct request *req)
 		request_fail(req, "malformed request, version %d: %s", req->header.version, text);
 		return;
 	}
+	if (!take_memory(req))
+		return;
 	if (say_wanted(SAY_DEBUG))
 		say(SAY_DEBUG, "request", "%s: %s v%d, %zu bytes, client %s", req->conn->peer,
 		    req->api->name, req->header.version, req->size,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "budget.h"
 #include "kafka/arena.h"
 #include "kafka/buf.h"
 #include "kafka/codec.h"
@@ -35,7 +36,10 @@ struct request {
 
 	uint8_t *bytes;			/* without the length; the decoded body points into it */
 	size_t size;
-	size_t charged;			/* of the budget */
+	size_t charged;			/* of the budget of bytes */
+	size_t decoded;			/* of the one of what they become */
+	struct budget_waiter memory;	/* in line for that */
+	struct task memory_task;
 
 	struct codec_header header;
 	const struct api *api;
@@ -93,6 +97,6 @@ struct broker *request_broker(const struct request *req);
 
 request_handler handle_api_versions, handle_metadata, handle_produce, handle_fetch,
 	handle_list_offsets, handle_find_coordinator, handle_create_topics,
-	handle_delete_topics;
+	handle_delete_topics, handle_delete_records, handle_offset_for_leader_epoch;
 
 #endif

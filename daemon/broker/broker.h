@@ -10,6 +10,7 @@
 #include "../config.h"
 #include "../loop.h"
 
+struct appender;
 struct changes;
 struct datadir;
 struct fetch_sessions;
@@ -29,6 +30,7 @@ struct broker {
 	struct loop control;
 	struct loop *loops;		/* of the clients */
 	unsigned int nloops;
+	struct appender *appenders;	/* as many */
 
 	struct listener *listeners;	/* as in the configuration, in its order */
 	unsigned int nlisteners;
@@ -36,7 +38,8 @@ struct broker {
 	int64_t connections_room;	/* how many the limit of open files allows */
 	struct peers *peers;
 	uint64_t accepted;		/* of the control loop's thread */
-	struct budget budget;		/* of memory for requests */
+	struct budget budget;		/* of memory for requests as they come */
+	struct budget decoded;		/* and as they are worked on */
 
 	int32_t node_id;
 	char cluster_id[64];

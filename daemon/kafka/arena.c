@@ -8,8 +8,6 @@
 #include <string.h>
 
 #define ALIGN _Alignof(max_align_t)
-#define ORDINARY 16384		/* fits what almost every request needs */
-
 struct arena_chunk {
 	struct arena_chunk *next;
 	size_t size, used;
@@ -18,9 +16,7 @@ struct arena_chunk {
 
 void arena_init(struct arena *a, size_t limit)
 {
-	a->chunks = NULL;
-	a->used = 0;
-	a->limit = limit;
+	*a = (struct arena){ .limit = limit };
 }
 
 void *arena_alloc(struct arena *a, size_t size)
@@ -36,7 +32,8 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (a->used > a->limit || size > a->limit - a->used)
 		return NULL;
 	if (!c || size > c->size - c->used) {
-		size_t room = size > ORDINARY ? size : ORDINARY;
+		size_t room = size > ARENA_ORDINARY ? size : ARENA_ORDINARY;
+		size_t more = c ? room : room - ARENA_ORDINARY;
 
 		if (room > SIZE_MAX - sizeof(*c))
 			return NULL;
@@ -47,6 +44,9 @@ void *arena_alloc(struct arena *a, size_t size)
 		c->used = 0;
 		c->next = a->chunks;
 		a->chunks = c;
+		a->extra += more;
+		if (a->grown && more)
+			a->grown(a->grown_arg, more);
 	}
 	p = c->bytes + c->used;
 	c->used += size;
@@ -102,7 +102,7 @@ void arena_reset(struct arena *a)
 	while (c) {
 		struct arena_chunk *next = c->next;
 
-		if (!keep && c->size == ORDINARY) {
+		if (!keep && c->size == ARENA_ORDINARY) {
 			keep = c;
 			keep->used = 0;
 			keep->next = NULL;
@@ -113,6 +113,8 @@ void arena_reset(struct arena *a)
 	}
 	a->chunks = keep;
 	a->used = 0;
+	a->extra = 0;
+	a->grown = NULL;
 }
 
 void arena_free(struct arena *a)

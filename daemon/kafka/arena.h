@@ -15,7 +15,14 @@ struct arena {
 	struct arena_chunk *chunks;	/* newest first */
 	size_t used;			/* bytes handed out, rounding included */
 	size_t limit;			/* arena_alloc() fails beyond this sum */
+	size_t extra;			/* bytes of memory held beyond one ordinary chunk */
+	/* told of each @bytes more of @extra, if it is set; arena_reset() forgets both */
+	void (*grown)(void *arg, size_t bytes);
+	void *grown_arg;
 };
+
+/* Memory of an ordinary chunk: what a small request takes. */
+#define ARENA_ORDINARY 16384
 
 /* Begin an arena that hands out at most @limit bytes. Allocates nothing yet. */
 void arena_init(struct arena *a, size_t limit);

@@ -548,7 +548,7 @@ void handle_fetch(struct request *req)
 		f->min_bytes = 0;
 	f->deadline = now + (body->max_wait_ms > 0 ? body->max_wait_ms : 0);
 	/* memory is short, and others wait for this one to give its own back */
-	f->last = budget_passes(&b->budget, req->conn);
+	f->last = budget_passes(&b->budget, req->conn) || budget_passes(&b->decoded, req->conn);
 	fetch_session_begin(b->sessions, body, req->header.version, config->fetch_sessions, now,
 			    &f->context);
 	if (f->context.error) {

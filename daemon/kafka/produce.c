@@ -4,6 +4,7 @@
 #include "../broker/broker.h"
 #include "../broker/topics.h"
 #include "../conn.h"
+#include "../log/appender.h"
 #include "../log/log.h"
 #include "../log/records.h"
 #include "../request.h"
@@ -17,7 +18,7 @@
 
 /*
  * A Produce: check every batch (here or in the thread pool), then append, partition by
- * partition, on the loops that own them, then answer.
+ * partition, on the threads that own them, then answer.
  */
 struct part {
 	struct produce_response_partition *out;
@@ -35,7 +36,7 @@ struct produce {
 	struct part *parts;
 	uint32_t nparts;
 	uint32_t at;			/* that is being checked */
-	unsigned int loop;		/* that appends now */
+	unsigned int appender;		/* that appends now */
 	struct task task;
 	struct produce_response *answer;
 };
@@ -139,16 +140,16 @@ static void go_home(struct task *task)
 
 static void append_here(struct task *task);
 
-/* On from loop to loop, until each owner has had its turn. */
+/* On from one to the next, until each owner has had its turn. */
 static void next_owner(struct produce *p)
 {
 	struct broker *b = request_broker(p->req);
 
-	while (++p->loop < b->nloops)
+	while (++p->appender < b->nloops)
 		for (uint32_t i = 0; i < p->nparts; i++)
-			if (p->parts[i].log && p->parts[i].owner == p->loop) {
+			if (p->parts[i].log && p->parts[i].owner == p->appender) {
 				p->task.run = append_here;
-				loop_post(&b->loops[p->loop], &p->task);
+				appender_post(b->appenders, p->appender, &p->task);
 				return;
 			}
 	p->task.run = go_home;
@@ -160,15 +161,14 @@ static void append_here(struct task *task)
 	struct produce *p = container_of(task, struct produce, task);
 
 	for (uint32_t i = 0; i < p->nparts; i++)
-		if (p->parts[i].log && p->parts[i].owner == p->loop)
+		if (p->parts[i].log && p->parts[i].owner == p->appender)
 			append_part(&p->parts[i]);
 	next_owner(p);
 }
 
 static void start_append(struct produce *p)
 {
-	unsigned int home = request_loop(p->req)->index;
-	bool elsewhere = false;
+	bool any = false;
 
 	for (uint32_t i = 0; i < p->nparts; i++) {
 		struct part *part = &p->parts[i];
@@ -178,18 +178,15 @@ static void start_append(struct produce *p)
 		if (part->check.error) {
 			take_errors(p->req, part);
 			part->log = NULL;
-		} else if (part->owner == home) {
-			append_part(part);
-			part->log = NULL;
 		} else {
-			elsewhere = true;
+			any = true;
 		}
 	}
-	if (!elsewhere) {
+	if (!any) {
 		finish(p);
 		return;
 	}
-	p->loop = -1;
+	p->appender = -1;
 	next_owner(p);
 }
 
