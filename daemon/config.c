@@ -56,7 +56,13 @@ static const struct key keys[] = {
 	KEY("fetch.max.bytes", INT, fetch_max, 1024, INT32_MAX, 57671680, true, NULL),
 	KEY("max.incremental.fetch.session.cache.slots", INT, fetch_sessions, 0, INT32_MAX, 1000,
 	    true, NULL),
+	KEY("log.retention.check.interval.ms", INT, retention_check_ms, 1, INT64_MAX, 300000, true,
+	    NULL),
 	KEY("plog.drain.ms", INT, drain_ms, 0, INT32_MAX, 10000, true, NULL),
+	KEY("plog.max.partitions", INT, max_partitions, 0, 1048576, 0, false, NULL),
+	KEY("plog.max.waiters", INT, max_waiters, 0, 1048576, 0, false, NULL),
+	KEY("plog.max.descriptors", INT, max_descriptors, 0, INT32_MAX, 0, false, NULL),
+	KEY("plog.max.append.bytes", INT, max_append_bytes, 0, 67108864, 0, false, NULL),
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
@@ -396,6 +402,9 @@ static int check(struct config *c, const char *path, struct plog_error *err)
 	if (p && c->request_memory != -1 && c->request_memory < c->request_max)
 		return wrong(err, path, p, "must be -1, or at least socket.request.max.bytes "
 			     "(%" PRId64 ")", c->request_max);
+	p = properties_find(&c->properties, "plog.max.append.bytes");
+	if (p && c->max_append_bytes && c->max_append_bytes < 1024)
+		return wrong(err, path, p, "must be 0 (as it is), or from 1024 on");
 	p = properties_find(&c->properties, "connections.max.idle.ms");
 	if (p && c->idle_max_ms >= 0 && c->idle_max_ms < 100)
 		return wrong(err, path, p, "must be -1 (for ever) or at least 100");

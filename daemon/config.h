@@ -58,7 +58,14 @@ struct config {
 	bool delete_enable;
 	int64_t fetch_max;	/* bytes of one Fetch answer */
 	int64_t fetch_sessions;	/* most incremental fetch sessions */
+	int64_t retention_check_ms; /* how often retention looks at every log */
 	int64_t drain_ms;	/* how long the end waits for requests in flight */
+
+	/* limits of the instance, 0: as they are */
+	int64_t max_partitions;
+	int64_t max_waiters;
+	int64_t max_descriptors;
+	int64_t max_append_bytes;
 
 	struct properties properties;	/* as read, for topicconfig and broker-describe */
 	struct properties topic_defaults; /* by topic key */

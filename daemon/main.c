@@ -20,6 +20,7 @@
 #include "broker/admin.h"
 #include "broker/broker.h"
 #include "broker/change.h"
+#include "broker/janitor.h"
 #include "broker/netlink.h"
 #include "broker/topics.h"
 #include "conn.h"
@@ -244,6 +245,7 @@ static void reload(struct daemon *d)
 	atomic_store(&d->b.config, next);
 	budget_set_limit(&d->b.budget, config_request_memory(next));
 	budget_set_limit(&d->b.decoded, config_request_memory(next));
+	janitor_reconfigure(&d->b);
 	say(SAY_INFO, "plogd", "SIGHUP: %s was read again", d->options.path);
 	change = defaults ? malloc(sizeof(*change)) : NULL;
 	if (!change)
@@ -323,7 +325,8 @@ static int open_directory(struct broker *b, struct plog_error *err)
 					      "instance stop) or set %s to it", config->log_dir_key,
 					      config->log_dir, instance.label,
 					      config->log_dir_key);
-		return datadir_open(config->log_dir, DATADIR_ATTACH, &b->datadir, err);
+		ret = datadir_open(config->log_dir, DATADIR_ATTACH, &b->datadir, err);
+		return ret ? ret : netlink_instance_limits(b->netlink, config, err);
 	}
 	ret = datadir_open(config->log_dir, DATADIR_CREATE, &b->datadir, err);
 	if (ret)
@@ -332,7 +335,7 @@ static int open_directory(struct broker *b, struct plog_error *err)
 				   datadir_lock_fd(b->datadir), err);
 	if (!ret)
 		say(SAY_INFO, "plogd", "the module now serves %s", datadir_path(b->datadir));
-	return ret;
+	return ret ? ret : netlink_instance_limits(b->netlink, config, err);
 }
 
 static int identify(struct broker *b, struct plog_error *err)
@@ -440,7 +443,15 @@ static int start(struct broker *b, struct plog_error *err)
 	if (ret)
 		return ret;
 	b->changes = changes_start(b, err);
-	return b->changes ? 0 : -ENOMEM;
+	if (!b->changes)
+		return -ENOMEM;
+	if (b->netlink) {
+		ret = netlink_retention_check(b->netlink, broker_config(b)->retention_check_ms,
+					      err);
+		if (ret)
+			return ret;
+	}
+	return janitor_start(b, err) ? 0 : -ENOMEM;
 }
 
 static int serve(struct daemon *d, struct plog_error *err)
@@ -497,6 +508,7 @@ static void take_down(struct daemon *d)
 	/* every Produce has come home, or its loop would not have ended */
 	appenders_stop(b->appenders);
 	changes_stop(b->changes);
+	janitor_stop(atomic_load(&b->janitor));
 	for (unsigned int i = 0; i < b->nlisteners; i++)
 		listener_close(&b->listeners[i]);
 	for (unsigned int i = 0; i < b->nloops; i++)
@@ -509,6 +521,7 @@ static void take_down(struct daemon *d)
 	if (b->engine)
 		b->engine->ops->stop(b->engine);
 	netlink_close(b->netlink);
+	janitor_free(atomic_load(&b->janitor));
 	if (b->control.uv.data)
 		loop_close(&b->control);
 	if (b->datadir)

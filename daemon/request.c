@@ -28,6 +28,8 @@ static const struct {
 	{ API_API_VERSIONS, handle_api_versions },
 	{ API_CREATE_TOPICS, handle_create_topics },
 	{ API_DELETE_TOPICS, handle_delete_topics },
+	{ API_DELETE_RECORDS, handle_delete_records },
+	{ API_OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch },
 };
 
 static void drop_extent(void *handle)

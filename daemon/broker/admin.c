@@ -115,16 +115,20 @@ static void send_topic(struct ask *a, const struct topic *topic)
 
 /* ---- what is asked ---- */
 
+/* A string, in which no NUL hides what follows it; else NULL. */
+static const char *whole_text(struct json_object *v)
+{
+	if (!json_object_is_type(v, json_type_string) ||
+	    strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+		return NULL;
+	return json_object_get_string(v);
+}
+
 static const char *text_of(struct ask *a, const char *key)
 {
 	struct json_object *v;
 
-	if (!json_object_object_get_ex(a->in, key, &v) || !json_object_is_type(v, json_type_string))
-		return NULL;
-	/* a NUL inside would hide what follows it */
-	if (strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
-		return NULL;
-	return json_object_get_string(v);
+	return json_object_object_get_ex(a->in, key, &v) ? whole_text(v) : NULL;
 }
 
 /* 1: *@out is set; 0: the key is not there; -1: it is no number in the range. */
@@ -169,8 +173,7 @@ static int config_of(struct ask *a, struct properties *set)
 	if (!json_object_is_type(v, json_type_object))
 		return -1;
 	json_object_object_foreach(v, key, value) {
-		if (!json_object_is_type(value, json_type_string) ||
-		    properties_set(set, key, json_object_get_string(value)))
+		if (!whole_text(value) || properties_set(set, key, whole_text(value)))
 			return -1;
 	}
 	return 0;
@@ -190,11 +193,9 @@ static int unset_of(struct ask *a, struct change *change)
 	if (!a->unset)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *key = json_object_array_get_idx(v, i);
-
-		if (!json_object_is_type(key, json_type_string))
+		a->unset[i] = (char *)whole_text(json_object_array_get_idx(v, i));
+		if (!a->unset[i])
 			return -1;
-		a->unset[i] = (char *)json_object_get_string(key);
 	}
 	change->unset = a->unset;
 	change->nunset = n;
@@ -394,7 +395,7 @@ static void run(struct ask *a)
 			continue;
 		if (commands[i].plain)
 			commands[i].plain(a);
-		else if (!topic || strlen(topic) > DATADIR_TOPIC_MAX)
+		else if (!topic || !*topic || strlen(topic) > DATADIR_TOPIC_MAX)
 			refuse(a, KERR_INVALID_TOPIC_EXCEPTION, "%s needs the name of a topic, 1 "
 			       "to 249 characters.", command);
 		else

@@ -14,6 +14,7 @@ struct appender;
 struct changes;
 struct datadir;
 struct fetch_sessions;
+struct janitor;
 struct listener;
 struct log_engine;
 struct netlink;
@@ -51,6 +52,7 @@ struct broker {
 	struct netlink *netlink;	/* NULL with the process engine */
 	struct topics *topics;
 	struct changes *changes;
+	_Atomic(struct janitor *) janitor;
 	struct fetch_sessions *sessions;
 
 	struct task stop_task;		/* posted to the control loop by broker_stop() */

@@ -77,6 +77,20 @@ static void free_logs(struct log **logs, uint32_t n, bool shut)
 	free(logs);
 }
 
+/* As which Kafka error a change is refused that has come so far. */
+static int16_t refusal(int ret)
+{
+	switch (ret) {
+	case -EEXIST:
+		return KERR_TOPIC_ALREADY_EXISTS;
+	case -EUSERS:
+		return KERR_POLICY_VIOLATION;
+	default:
+		return KERR_KAFKA_STORAGE_ERROR;
+	}
+}
+
+/* -EUSERS: there are as many partitions as there may be. */
 static int begin_log(struct broker *b, const struct datadir_topic *conf, uint32_t i,
 		     struct log **out, struct plog_error *err)
 {
@@ -93,7 +107,8 @@ static int begin_log(struct broker *b, const struct datadir_topic *conf, uint32_
 	topic_log_config(b, conf, i, &config);
 	ret = log_open(b->engine, conf->name, i, fd, &config, out, err);
 	close(fd);
-	return ret;
+	/* a disk that is full is not said here: the engine makes its files later */
+	return ret == -ENOSPC ? -EUSERS : ret;
 }
 
 /* ---- create ---- */
@@ -213,8 +228,7 @@ static void create(struct broker *b, struct change *c)
 	ret = make_topic(b, c, &conf, &err);
 	datadir_topic_clear(&conf);
 	if (ret) {
-		refuse(c, ret == -EEXIST ? KERR_TOPIC_ALREADY_EXISTS : KERR_KAFKA_STORAGE_ERROR,
-		       "%s", err.text);
+		refuse(c, refusal(ret), "%s", err.text);
 		say(SAY_ERROR, "topics", "topic %s was not created: %s", c->name, err.text);
 		return;
 	}
@@ -233,7 +247,9 @@ static void delete(struct broker *b, struct change *c)
 
 	topic_put(topic);
 	if (!topic) {
-		refuse(c, KERR_UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%s'.", c->name);
+		/* who named an id saw it when the request came */
+		refuse(c, kuuid_is_zero(&c->id) ? KERR_UNKNOWN_TOPIC_OR_PARTITION :
+		       KERR_UNKNOWN_TOPIC_ID, "There is no topic '%s' any more.", c->name);
 		return;
 	}
 	if (other) {
@@ -386,7 +402,7 @@ static void alter(struct broker *b, struct change *c)
 		if (!ret)
 			ret = replace(b, c, old, &conf, &err);
 		if (ret)
-			refuse(c, KERR_KAFKA_STORAGE_ERROR, "%s", err.text);
+			refuse(c, refusal(ret), "%s", err.text);
 		else
 			say(SAY_INFO, "topics", "topic %s was changed", c->name);
 	}

@@ -17,6 +17,8 @@
 #include "../say.h"
 #include "admin.h"
 #include "broker.h"
+#include "janitor.h"
+#include "netlink_request.h"
 #include "topics.h"
 
 #define REPLY_SIZE (64 << 10)
@@ -43,12 +45,6 @@ struct netlink {
 	pthread_cond_t changed;		/* some partition's state did */
 };
 
-/* What answers a request: each message goes to @fn; a negative return ends it. */
-struct answer {
-	int (*fn)(const struct nlmsghdr *nlh, void *arg);
-	void *arg;
-};
-
 /* ---- requests ---- */
 
 static struct nlmsghdr *start_message(char *buf, uint16_t type, uint8_t cmd, uint16_t flags)
@@ -62,6 +58,11 @@ static struct nlmsghdr *start_message(char *buf, uint16_t type, uint8_t cmd, uin
 	g->cmd = cmd;
 	g->version = type == GENL_ID_CTRL ? 1 : PLOG_GENL_VERSION;
 	return nlh;
+}
+
+struct nlmsghdr *netlink_begin(struct netlink *nl, char *buf, uint8_t cmd, uint16_t flags)
+{
+	return start_message(buf, nl->family, cmd, flags);
 }
 
 /* The text that came with a refusal. */
@@ -85,9 +86,9 @@ static const char *extack_text(const struct nlmsghdr *nlh)
 	return NULL;
 }
 
-/* Send @nlh and take all of the answer. The kernel has it ready when the send returns. */
-static int exchange(struct netlink *nl, struct nlmsghdr *nlh, const struct answer *answer,
-		    const char *what, struct plog_error *err)
+/* The kernel has the answer ready when the send returns. */
+int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_answer *answer,
+		const char *what, struct plog_error *err)
 {
 	bool done = false;
 	int error = 0;
@@ -215,7 +216,7 @@ struct netlink *netlink_open(struct broker *b, struct plog_error *err)
 	struct timeval patience = { .tv_sec = 10 };
 	char buf[MNL_SOCKET_BUFFER_SIZE];
 	struct family family = { 0 };
-	struct answer answer = { read_family, &family };
+	struct netlink_answer answer = { read_family, &family };
 	struct nlmsghdr *nlh;
 	int ret;
 
@@ -243,7 +244,7 @@ struct netlink *netlink_open(struct broker *b, struct plog_error *err)
 
 	nlh = start_message(buf, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, PLOG_GENL_NAME);
-	ret = exchange(nl, nlh, &answer, "netlink family plog", err);
+	ret = netlink_ask(nl, nlh, &answer, "netlink family plog", err);
 	if (ret || !family.id) {
 		plog_error_set(err, -ENODEV, "the plog module is not loaded (insmod plog.ko); "
 			       "without it, plogd --engine=process keeps the logs itself");
@@ -333,10 +334,10 @@ static int read_instance(const struct nlmsghdr *nlh, void *arg)
 int netlink_instance(struct netlink *nl, struct netlink_instance *out, struct plog_error *err)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
-	struct answer answer = { read_instance, out };
+	struct netlink_answer answer = { read_instance, out };
 
 	memset(out, 0, sizeof(*out));
-	return exchange(nl, start_message(buf, nl->family, PLOG_CMD_INSTANCE_GET, 0), &answer,
+	return netlink_ask(nl, netlink_begin(nl, buf, PLOG_CMD_INSTANCE_GET, 0), &answer,
 			"the module's instance", err);
 }
 
@@ -345,7 +346,7 @@ int netlink_instance_set(struct netlink *nl, const char *label, int dirfd, int l
 {
 	/* a label may have a page, which is what MNL_SOCKET_BUFFER_SIZE is */
 	char buf[MNL_SOCKET_BUFFER_SIZE + PLOG_LABEL_MAX + 1];
-	struct nlmsghdr *nlh = start_message(buf, nl->family, PLOG_CMD_INSTANCE_SET, 0);
+	struct nlmsghdr *nlh = netlink_begin(nl, buf, PLOG_CMD_INSTANCE_SET, 0);
 	struct nlattr *nest;
 
 	nest = mnl_attr_nest_start(nlh, PLOG_A_INSTANCE);
@@ -353,16 +354,43 @@ int netlink_instance_set(struct netlink *nl, const char *label, int dirfd, int l
 	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_DIR_FD, dirfd);
 	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_LOCK_FD, lockfd);
 	mnl_attr_nest_end(nlh, nest);
-	return exchange(nl, nlh, NULL, label, err);
+	return netlink_ask(nl, nlh, NULL, label, err);
+}
+
+int netlink_instance_limits(struct netlink *nl, const struct config *config,
+			    struct plog_error *err)
+{
+	const struct {
+		uint16_t attr;
+		int64_t value;
+	} all[] = {
+		{ PLOG_A_INSTANCE_MAX_PARTITIONS, config->max_partitions },
+		{ PLOG_A_INSTANCE_MAX_WAITERS, config->max_waiters },
+		{ PLOG_A_INSTANCE_MAX_DESCRIPTORS, config->max_descriptors },
+		{ PLOG_A_INSTANCE_MAX_APPEND_BYTES, config->max_append_bytes },
+	};
+	char buf[MNL_SOCKET_BUFFER_SIZE];
+	struct nlmsghdr *nlh = netlink_begin(nl, buf, PLOG_CMD_INSTANCE_SET, 0);
+	struct nlattr *nest = mnl_attr_nest_start(nlh, PLOG_A_INSTANCE);
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (!all[i].value)
+			continue;
+		mnl_attr_put_u32(nlh, all[i].attr, all[i].value);
+		any = true;
+	}
+	mnl_attr_nest_end(nlh, nest);
+	return any ? netlink_ask(nl, nlh, NULL, "the instance's limits", err) : 0;
 }
 
 /* ---- partitions ---- */
 
-static struct nlmsghdr *start_partition(struct netlink *nl, char *buf, uint8_t cmd,
-					uint16_t flags, const char *topic, uint32_t index,
-					struct nlattr **nest)
+struct nlmsghdr *netlink_begin_partition(struct netlink *nl, char *buf, uint8_t cmd,
+					 uint16_t flags, const char *topic, uint32_t index,
+					 struct nlattr **nest)
 {
-	struct nlmsghdr *nlh = start_message(buf, nl->family, cmd, flags);
+	struct nlmsghdr *nlh = netlink_begin(nl, buf, cmd, flags);
 
 	*nest = mnl_attr_nest_start(nlh, PLOG_A_PARTITION);
 	mnl_attr_put_strz(nlh, PLOG_A_PARTITION_TOPIC, topic);
@@ -382,6 +410,13 @@ static void put_config(struct nlmsghdr *nlh, const struct log_config *c)
 	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_SEGMENT_MS, c->segment_ms);
 	mnl_attr_put_u32(nlh, PLOG_A_PARTITION_INDEX_INTERVAL_BYTES, c->index_interval_bytes);
 	mnl_attr_put_u32(nlh, PLOG_A_PARTITION_INDEX_BYTES, c->index_bytes);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_RETENTION_MS, c->retention_ms);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_RETENTION_BYTES, c->retention_bytes);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FILE_DELETE_DELAY_MS, c->file_delete_delay_ms);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_SEGMENT_JITTER_MS, c->segment_jitter_ms);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MESSAGES, c->flush_messages);
+	mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MS, c->flush_ms);
+	mnl_attr_put_u8(nlh, PLOG_A_PARTITION_PREALLOCATE, c->preallocate);
 }
 
 static const char *name_of(char *text, size_t size, const char *topic, uint32_t index)
@@ -396,15 +431,15 @@ int netlink_partition_new(struct netlink *nl, const char *topic, uint32_t index,
 	static const uint8_t none[16];
 	char buf[MNL_SOCKET_BUFFER_SIZE], name[264];
 	struct nlattr *nest;
-	struct nlmsghdr *nlh = start_partition(nl, buf, PLOG_CMD_PARTITION_NEW, 0, topic, index,
-					       &nest);
+	struct nlmsghdr *nlh = netlink_begin_partition(nl, buf, PLOG_CMD_PARTITION_NEW, 0, topic,
+						       index, &nest);
 
 	mnl_attr_put_u32(nlh, PLOG_A_PARTITION_DIR_FD, dirfd);
 	if (memcmp(config->topic_id, none, sizeof(none)))
 		mnl_attr_put(nlh, PLOG_A_PARTITION_TOPIC_ID, 16, config->topic_id);
 	put_config(nlh, config);
 	mnl_attr_nest_end(nlh, nest);
-	return exchange(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
+	return netlink_ask(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
 }
 
 int netlink_partition_set(struct netlink *nl, const char *topic, uint32_t index,
@@ -412,12 +447,12 @@ int netlink_partition_set(struct netlink *nl, const char *topic, uint32_t index,
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE], name[264];
 	struct nlattr *nest;
-	struct nlmsghdr *nlh = start_partition(nl, buf, PLOG_CMD_PARTITION_SET, 0, topic, index,
-					       &nest);
+	struct nlmsghdr *nlh = netlink_begin_partition(nl, buf, PLOG_CMD_PARTITION_SET, 0, topic,
+						       index, &nest);
 
 	put_config(nlh, config);
 	mnl_attr_nest_end(nlh, nest);
-	return exchange(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
+	return netlink_ask(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
 }
 
 int netlink_partition_del(struct netlink *nl, const char *topic, uint32_t index,
@@ -425,11 +460,11 @@ int netlink_partition_del(struct netlink *nl, const char *topic, uint32_t index,
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE], name[264];
 	struct nlattr *nest;
-	struct nlmsghdr *nlh = start_partition(nl, buf, PLOG_CMD_PARTITION_DEL, 0, topic, index,
-					       &nest);
+	struct nlmsghdr *nlh = netlink_begin_partition(nl, buf, PLOG_CMD_PARTITION_DEL, 0, topic,
+						       index, &nest);
 
 	mnl_attr_nest_end(nlh, nest);
-	return exchange(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
+	return netlink_ask(nl, nlh, NULL, name_of(name, sizeof(name), topic, index), err);
 }
 
 struct partition {
@@ -489,14 +524,14 @@ int netlink_partition_wait(struct netlink *nl, const char *topic, uint32_t index
 	name_of(name, sizeof(name), topic, index);
 	for (;;) {
 		struct partition p = { .state = PLOG_PARTITION_CLOSED };
-		struct answer answer = { read_partition, &p };
+		struct netlink_answer answer = { read_partition, &p };
 		struct nlattr *nest;
-		struct nlmsghdr *nlh = start_partition(nl, buf, PLOG_CMD_PARTITION_GET, 0, topic,
-						       index, &nest);
+		struct nlmsghdr *nlh = netlink_begin_partition(nl, buf, PLOG_CMD_PARTITION_GET, 0,
+							       topic, index, &nest);
 		int ret;
 
 		mnl_attr_nest_end(nlh, nest);
-		ret = exchange(nl, nlh, &answer, name, err);
+		ret = netlink_ask(nl, nlh, &answer, name, err);
 		if (ret)
 			return ret;
 		if (p.state == PLOG_PARTITION_ONLINE || p.state == PLOG_PARTITION_FENCED)
@@ -548,10 +583,10 @@ int netlink_drop_unknown(struct netlink *nl, struct topics *topics, struct plog_
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
 	struct unknown u = { .topics = topics };
-	struct answer answer = { collect_unknown, &u };
+	struct netlink_answer answer = { collect_unknown, &u };
 	int ret;
 
-	ret = exchange(nl, start_message(buf, nl->family, PLOG_CMD_PARTITION_GET, NLM_F_DUMP),
+	ret = netlink_ask(nl, netlink_begin(nl, buf, PLOG_CMD_PARTITION_GET, NLM_F_DUMP),
 		       &answer, "the module's partitions", err);
 	for (size_t i = 0; !ret && i < u.count; i++) {
 		say(SAY_WARN, "topics", "%s-%u is open in the module, but no topic has it: it is "
@@ -599,14 +634,14 @@ static void check_instance(struct netlink *nl, uint32_t state)
 static void resync(struct netlink *nl)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
-	struct answer answer = { tell_dumped, NULL };
+	struct netlink_answer answer = { tell_dumped, NULL };
 	struct netlink_instance instance;
 	struct plog_error err = { "" };
 
 	say(SAY_WARN, "plogd", "the module's events came faster than they were read; asking for "
 	    "all states");
 	if (netlink_instance(nl, &instance, &err) ||
-	    exchange(nl, start_message(buf, nl->family, PLOG_CMD_PARTITION_GET, NLM_F_DUMP),
+	    netlink_ask(nl, netlink_begin(nl, buf, PLOG_CMD_PARTITION_GET, NLM_F_DUMP),
 		     &answer, "the module's partitions", &err)) {
 		say(SAY_ERROR, "plogd", "%s", err.text);
 		return;
@@ -614,6 +649,7 @@ static void resync(struct netlink *nl)
 	if (!instance.state)
 		instance.state = PLOG_INSTANCE_STOPPED;
 	check_instance(nl, instance.state);
+	janitor_tell(nl->broker, NULL);
 }
 
 static void wake_waiters(struct netlink *nl)
@@ -634,6 +670,11 @@ static void on_event(struct netlink *nl, const struct nlmsghdr *nlh)
 	if (g->cmd == PLOG_CMD_PARTITION_NTF) {
 		read_partition(nlh, &p);
 		tell_partition(&p);
+	} else if (g->cmd == PLOG_CMD_RETIRED_NTF) {
+		struct netlink_retired r = { .base = -1 };
+
+		netlink_read_retired(nlh, &r);
+		janitor_tell_name(nl->broker, r.topic, r.index);
 	} else if (g->cmd == PLOG_CMD_INSTANCE_NTF) {
 		read_instance(nlh, &instance);
 		check_instance(nl, instance.state);
@@ -755,7 +796,7 @@ int netlink_relay_reply(struct netlink *nl, uint32_t port, uint32_t cookie, cons
 
 	if (!buf)
 		return -ENOMEM;
-	nlh = start_message(buf, nl->family, PLOG_CMD_RELAY_REPLY, NLM_F_ACK);
+	nlh = netlink_begin(nl, buf, PLOG_CMD_RELAY_REPLY, NLM_F_ACK);
 	nest = mnl_attr_nest_start(nlh, PLOG_A_RELAY);
 	mnl_attr_put_u32(nlh, PLOG_A_RELAY_PORT, port);
 	mnl_attr_put_u32(nlh, PLOG_A_RELAY_COOKIE, cookie);

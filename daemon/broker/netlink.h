@@ -9,6 +9,7 @@
 #include "../../tools/libplog/properties.h"
 
 struct broker;
+struct log_bases;
 struct log_config;
 struct netlink;
 struct topics;
@@ -47,6 +48,11 @@ int netlink_instance(struct netlink *nl, struct netlink_instance *out, struct pl
 int netlink_instance_set(struct netlink *nl, const char *label, int dirfd, int lockfd,
 			 struct plog_error *err);
 
+/* Change the instance's limits that @config names; nothing if it names none. */
+struct config;
+int netlink_instance_limits(struct netlink *nl, const struct config *config,
+			    struct plog_error *err);
+
 /* PARTITION_NEW. -EEXIST: it is there, without a sentence. */
 int netlink_partition_new(struct netlink *nl, const char *topic, uint32_t index, int dirfd,
 			  const struct log_config *config, struct plog_error *err);
@@ -64,6 +70,17 @@ int netlink_partition_wait(struct netlink *nl, const char *topic, uint32_t index
 
 /* Take partitions out of the module that no topic of the table has. */
 int netlink_drop_unknown(struct netlink *nl, struct topics *topics, struct plog_error *err);
+
+/* How often the module's retention looks, milliseconds. */
+int netlink_retention_check(struct netlink *nl, int64_t ms, struct plog_error *err);
+
+/* Retired segments of a partition whose files may be deleted. */
+int netlink_retired(struct netlink *nl, const char *topic, uint32_t index,
+		    struct log_bases *bases);
+int netlink_retired_take(struct netlink *nl, const char *topic, uint32_t index, int64_t base,
+			 uint64_t incarnation);
+int netlink_retired_done(struct netlink *nl, const char *topic, uint32_t index, int64_t base,
+			 uint64_t incarnation, bool gone);
 
 /* Answer a relayed request; @json is @size bytes. From the control loop. 0 or an errno. */
 int netlink_relay_reply(struct netlink *nl, uint32_t port, uint32_t cookie, const char *json,

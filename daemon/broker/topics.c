@@ -191,6 +191,7 @@ struct topic *topic_new(struct broker *b, struct datadir_topic *conf, struct log
 	topic->log_append_time = topicconfig_has(&conf->config, defaults,
 						 "message.timestamp.type", "LogAppendTime");
 	topic->compact = topicconfig_has(&conf->config, defaults, "cleanup.policy", "compact");
+	topic->delete = topicconfig_has(&conf->config, defaults, "cleanup.policy", "delete");
 	set_codec(topic, defaults);
 	topic->before_max_ms = topicconfig_number(&conf->config, defaults,
 						  "message.timestamp.before.max.ms");
@@ -230,6 +231,13 @@ void topic_log_config(struct broker *b, const struct datadir_topic *conf, uint32
 		.segment_ms = m.segment_ms,
 		.index_interval_bytes = m.index_interval_bytes,
 		.index_bytes = m.index_bytes,
+		.retention_ms = m.retention_ms,
+		.retention_bytes = m.retention_bytes,
+		.file_delete_delay_ms = m.file_delete_delay_ms,
+		.segment_jitter_ms = m.segment_jitter_ms,
+		.flush_messages = m.flush_messages,
+		.flush_ms = m.flush_ms,
+		.preallocate = m.preallocate,
 		.uid = owner.uid,
 		.gid = owner.gid,
 		.mode = owner.mode,

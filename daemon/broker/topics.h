@@ -31,7 +31,7 @@ struct topic {
 	/* of the configuration in force, for each Produce and Fetch */
 	uint32_t max_message_bytes;
 	bool log_append_time;
-	bool compact;
+	bool compact, delete;		/* cleanup.policy */
 	int codec;			/* compression.type; RECORDS_CODEC_KEEP for producer */
 	int codec_level;
 	int64_t before_max_ms, after_max_ms;

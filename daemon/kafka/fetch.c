@@ -301,9 +301,16 @@ static void on_wake(struct log_waiter *waiter)
 		look(f);
 }
 
-/* Wait for an append anywhere. */
+/* What a reader of this kind may see of it. */
+static int64_t visible_end(const struct fetch *f, const struct part *part)
+{
+	return f->stable ? part->state.last_stable : part->state.high_watermark;
+}
+
+/* Wait for more anywhere: appends, or transactions that end. */
 static void park(struct fetch *f)
 {
+	enum log_end kind = f->stable ? LOG_END_STABLE : LOG_END_COMMITTED;
 	struct loop *loop = request_loop(f->req);
 	uint64_t most = UINT64_MAX;
 
@@ -315,7 +322,7 @@ static void park(struct fetch *f)
 		part->cursor = NULL;
 		part->waiter.wake = on_wake;
 		if (part->log &&
-		    log_wait_end(part->log, loop, part->state.high_watermark, &part->waiter))
+		    log_wait_end(part->log, loop, kind, visible_end(f, part), &part->waiter))
 			most = AGAIN_MS;	/* cannot be waited for: look again soon */
 	}
 	wait_for(f, most);
@@ -437,7 +444,6 @@ static void look(struct fetch *f)
 	for (uint32_t i = 0; i < f->nparts; i++) {
 		struct part *part = &f->parts[i];
 		bool missing;
-		int64_t end;
 
 		part->known = false;
 		part->pinning = false;
@@ -457,8 +463,7 @@ static void look(struct fetch *f)
 			continue;
 		}
 		log_note_end(part->log, part->state.high_watermark, now);
-		end = f->stable ? part->state.last_stable : part->state.high_watermark;
-		if (part->wanted->fetch_offset >= end)
+		if (part->wanted->fetch_offset >= visible_end(f, part))
 			continue;
 		part->pinning = true;
 		cold |= !log_is_recent(part->log, part->wanted->fetch_offset, now);

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../uapi/linux/plog.h"
 #include "../broker/broker.h"
 #include "../broker/topics.h"
 #include "../conn.h"
 #include "../log/log.h"
-#include "../log/records.h"
 #include "../request.h"
 #include "error.h"
 #include "schema.h"
@@ -27,42 +23,6 @@ struct offsets {
 	bool stable;
 };
 
-/* The record of a compressed batch that a lookup has come to. */
-static int look_inside(struct log *log, struct log_hit *hit, int64_t timestamp, bool max)
-{
-	struct log_cursor *cursor;
-	struct record rec;
-	uint8_t *batch;
-	int ret = 0;
-	ssize_t n;
-
-	cursor = log_cursor_get(log, &ret);
-	if (!cursor)
-		return ret;
-	/* one batch: it is the first, and none larger than max.message.bytes was ever taken */
-	ret = log_locate(cursor, hit->offset, 0, true, LOG_END_COMMITTED);
-	if (ret || !cursor->extent.length) {
-		log_cursor_put(cursor);
-		return ret ? ret : -ERANGE;
-	}
-	batch = malloc(cursor->extent.length);
-	if (!batch) {
-		log_cursor_put(cursor);
-		return -ENOMEM;
-	}
-	n = log_cursor_read(cursor, 0, batch, cursor->extent.length);
-	log_cursor_put(cursor);
-	ret = n < 0 ? n : records_find_time(batch, n, timestamp, max, &rec);
-	free(batch);
-	if (ret < 0)
-		return ret;
-	if (!ret)
-		return -EIO;	/* the header has promised one */
-	hit->offset = rec.offset;
-	hit->timestamp = rec.timestamp;
-	return 0;
-}
-
 static void search(struct offsets *o, struct part *part)
 {
 	struct list_offsets_response_partition *out = part->out;
@@ -72,10 +32,8 @@ static void search(struct offsets *o, struct part *part)
 	struct log_hit hit = { .offset = -1, .timestamp = -1, .leader_epoch = -1 };
 	int ret;
 
-	ret = log_lookup(part->log, timestamp, max, o->stable ? LOG_END_STABLE : LOG_END_COMMITTED,
-			 &hit);
-	if (!ret && hit.inside && hit.offset >= 0)
-		ret = look_inside(part->log, &hit, timestamp, max);
+	ret = log_find_time(part->log, timestamp, max,
+			    o->stable ? LOG_END_STABLE : LOG_END_COMMITTED, &hit);
 	if (ret) {
 		out->error_code = log_error(ret);
 		return;
@@ -144,7 +102,7 @@ static int16_t answer_simple(struct request *req, struct offsets *o, struct part
 	case LIST_OFFSETS_EARLIEST_LOCAL:
 		/* nothing is ever moved elsewhere: what is local is all */
 		out->offset = state->log_start;
-		out->leader_epoch = state->leader_epoch;
+		out->leader_epoch = log_epoch_at(log, state->log_start);
 		break;
 	case LIST_OFFSETS_LATEST_TIERED:
 		break;

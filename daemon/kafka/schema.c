@@ -25,6 +25,10 @@ const struct api api_table[] = {
 	  &schema_create_topics_request, &schema_create_topics_response },
 	{ API_DELETE_TOPICS, "DeleteTopics", 1, 6, 1, 4, false,
 	  &schema_delete_topics_request, &schema_delete_topics_response },
+	{ API_DELETE_RECORDS, "DeleteRecords", 0, 2, 0, 2, false,
+	  &schema_delete_records_request, &schema_delete_records_response },
+	{ API_OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 2, 4, false,
+	  &schema_offset_for_leader_epoch_request, &schema_offset_for_leader_epoch_response },
 };
 
 const unsigned int api_count = sizeof(api_table) / sizeof(api_table[0]);

@@ -20,6 +20,8 @@ enum api_key {
 	API_API_VERSIONS = 18,
 	API_CREATE_TOPICS = 19,
 	API_DELETE_TOPICS = 20,
+	API_DELETE_RECORDS = 21,
+	API_OFFSET_FOR_LEADER_EPOCH = 23,
 };
 
 /* Where a client finds a broker: Produce 10+ and Fetch 16+ hand these out with a new leader. */
@@ -393,6 +395,76 @@ struct delete_topics_response {
 	KARRAY(struct delete_topics_response_topic) topics;
 };
 
+/* DeleteRecords */
+
+#define DELETE_RECORDS_HIGH_WATERMARK (-1)
+
+struct delete_records_request_partition {
+	int32_t partition_index;
+	int64_t offset;			/* the new log start, or DELETE_RECORDS_HIGH_WATERMARK */
+};
+
+struct delete_records_request_topic {
+	struct kstr name;
+	KARRAY(struct delete_records_request_partition) partitions;
+};
+
+struct delete_records_request {
+	KARRAY(struct delete_records_request_topic) topics;
+	int32_t timeout_ms;
+};
+
+struct delete_records_response_partition {
+	int32_t partition_index;
+	int64_t low_watermark;		/* -1 with an error */
+	int16_t error_code;
+};
+
+struct delete_records_response_topic {
+	struct kstr name;
+	KARRAY(struct delete_records_response_partition) partitions;
+};
+
+struct delete_records_response {
+	int32_t throttle_time_ms;
+	KARRAY(struct delete_records_response_topic) topics;
+};
+
+/* OffsetForLeaderEpoch */
+
+struct offset_for_leader_epoch_request_partition {
+	int32_t partition;
+	int32_t current_leader_epoch;	/* -1 */
+	int32_t leader_epoch;		/* asked for */
+};
+
+struct offset_for_leader_epoch_request_topic {
+	struct kstr topic;
+	KARRAY(struct offset_for_leader_epoch_request_partition) partitions;
+};
+
+struct offset_for_leader_epoch_request {
+	int32_t replica_id;		/* 3+; -1 is a consumer, -2 asks for itself */
+	KARRAY(struct offset_for_leader_epoch_request_topic) topics;
+};
+
+struct offset_for_leader_epoch_response_partition {
+	int16_t error_code;
+	int32_t partition;
+	int32_t leader_epoch;		/* the largest not above the one asked for; -1 */
+	int64_t end_offset;		/* where the next one begins; -1 */
+};
+
+struct offset_for_leader_epoch_response_topic {
+	struct kstr topic;
+	KARRAY(struct offset_for_leader_epoch_response_partition) partitions;
+};
+
+struct offset_for_leader_epoch_response {
+	int32_t throttle_time_ms;
+	KARRAY(struct offset_for_leader_epoch_response_topic) topics;
+};
+
 /* The tables. A struct inside a message has its own, for codec_new_array(). */
 extern const struct schema schema_node_endpoint;
 extern const struct schema schema_leader_id_and_epoch;
@@ -445,9 +517,23 @@ extern const struct schema schema_create_topics_response;
 extern const struct schema schema_create_topics_response_topic;
 extern const struct schema schema_create_topics_result_config;
 
+extern const struct schema schema_offset_for_leader_epoch_request;
+extern const struct schema schema_offset_for_leader_epoch_request_topic;
+extern const struct schema schema_offset_for_leader_epoch_request_partition;
+extern const struct schema schema_offset_for_leader_epoch_response;
+extern const struct schema schema_offset_for_leader_epoch_response_topic;
+extern const struct schema schema_offset_for_leader_epoch_response_partition;
+
 extern const struct schema schema_delete_topics_request;
 extern const struct schema schema_delete_topics_state;
 extern const struct schema schema_delete_topics_response;
 extern const struct schema schema_delete_topics_response_topic;
+
+extern const struct schema schema_delete_records_request;
+extern const struct schema schema_delete_records_request_topic;
+extern const struct schema schema_delete_records_request_partition;
+extern const struct schema schema_delete_records_response;
+extern const struct schema schema_delete_records_response_topic;
+extern const struct schema schema_delete_records_response_partition;
 
 #endif

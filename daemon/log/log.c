@@ -28,7 +28,7 @@ int log_open(struct log_engine *engine, const char *topic, uint32_t index, int d
 
 	if (!log)
 		return plog_error_set(err, -ENOMEM, "%s-%u: out of memory", topic, index);
-	log->watches = calloc(engine->broker->nloops, sizeof(*log->watches));
+	log->watches = calloc(engine->broker->nloops * LOG_ENDS, sizeof(*log->watches));
 	if (!log->watches) {
 		free(log);
 		return plog_error_set(err, -ENOMEM, "%s-%u: out of memory", topic, index);
@@ -103,14 +103,14 @@ int log_state(struct log *log, struct log_state *state)
 	return ret;
 }
 
-unsigned int log_owner(const struct log *log, unsigned int nloops)
+unsigned int log_owner(const struct log *log, unsigned int n)
 {
 	uint32_t h = 2166136261u;
 
 	/* spreads the partitions of one topic evenly, and the topics too */
 	for (const char *p = log->topic; *p; p++)
 		h = (h ^ (unsigned char)*p) * 16777619u;
-	return (h + log->index) % nloops;
+	return (h + log->index) % n;
 }
 
 int16_t log_error(int error)
@@ -125,9 +125,12 @@ int16_t log_error(int error)
 		return KERR_UNKNOWN_TOPIC_OR_PARTITION;
 	case EAGAIN:
 	case ESTALE:
+	case EKEYEXPIRED:
 	case EINTR:
 		/* asks the client to look for the leader again and to repeat */
 		return KERR_NOT_LEADER_OR_FOLLOWER;
+	case EHOSTUNREACH:
+		return KERR_NOT_ENOUGH_REPLICAS;
 	case EBADMSG:
 		return KERR_CORRUPT_MESSAGE;
 	case EMSGSIZE:
@@ -161,6 +164,25 @@ static int append_in_epoch(struct log *log, uint8_t *batch, uint32_t size,
 	return log->engine->ops->append(log, batch, size, state.leader_epoch, a);
 }
 
+int log_set_log_start(struct log *log, int64_t *offset)
+{
+	int64_t wanted = *offset;
+	struct log_state state;
+	int ret = -ESTALE;
+
+	/* an epoch that ends in between is asked for again, as often as that can happen */
+	for (int i = 0; i < 3 && ret == -ESTALE; i++) {
+		ret = log_state(log, &state);
+		if (ret)
+			return ret;
+		*offset = wanted;
+		ret = log->engine->ops->set_log_start(log, state.leader_epoch, offset);
+	}
+	if (ret == -ESTALE)
+		broker_check_replaced(log->engine->broker);
+	return ret;
+}
+
 int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_append *a)
 {
 	int16_t error;
@@ -188,12 +210,68 @@ int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_ap
 	return error;
 }
 
-int log_lookup(struct log *log, int64_t timestamp, bool max, enum log_end end,
+int log_set_unstable(struct log *log, int64_t *offset)
+{
+	struct log_state state;
+	int ret;
+
+	if (atomic_load(&log->deleted))
+		return -ENODEV;
+	ret = log_state(log, &state);
+	return ret ? ret : log->engine->ops->set_unstable(log, state.leader_epoch, offset);
+}
+
+int log_headers(struct log *log, struct log_headers *h)
+{
+	if (atomic_load(&log->deleted))
+		return -ENODEV;
+	return log->engine->ops->headers(log, h);
+}
+
+int log_producers(struct log *log, struct log_producers *p)
+{
+	if (atomic_load(&log->deleted))
+		return -ENODEV;
+	return log->engine->ops->producers(log, p);
+}
+
+int log_lookup(struct log *log, int64_t from, int64_t timestamp, bool max, enum log_end end,
 	       struct log_hit *hit)
 {
 	if (atomic_load(&log->deleted))
 		return -ENODEV;
-	return log->engine->ops->lookup(log, timestamp, max, end, hit);
+	return log->engine->ops->lookup(log, from, timestamp, max, end, hit);
+}
+
+int log_epoch_end(struct log *log, int32_t *epoch, int64_t *end)
+{
+	if (atomic_load(&log->deleted))
+		return -ENODEV;
+	return log->engine->ops->epoch(log, false, epoch, end);
+}
+
+int32_t log_epoch_at(struct log *log, int64_t offset)
+{
+	int32_t epoch = -1;
+
+	if (atomic_load(&log->deleted) || log->engine->ops->epoch(log, true, &epoch, &offset))
+		return -1;
+	return epoch;
+}
+
+int log_bases_add(struct log_bases *b, int64_t base)
+{
+	if (b->count == b->room) {
+		size_t room = b->room ? 2 * b->room : 64;
+		int64_t *list = realloc(b->list, room * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		b->list = list;
+		b->room = room;
+	}
+	b->list[b->count++] = base;
+	return 0;
 }
 
 void log_note_end(struct log *log, int64_t end, uint64_t now)
@@ -318,6 +396,11 @@ static void unlink_waiter(struct log_waiter *w)
 	w->watch = NULL;
 }
 
+unsigned int log_watch_slot(const struct loop *loop, enum log_end kind)
+{
+	return loop->index * LOG_ENDS + kind;
+}
+
 void log_watch_fire(struct log_watch *watch)
 {
 	struct log_waiter *list = watch->waiters;
@@ -341,14 +424,15 @@ static void watch_free(struct log_watch *watch)
 	struct log *log = watch->log;
 
 	log->engine->ops->watch_close(watch);
-	log->watches[watch->loop->index] = NULL;
+	log->watches[log_watch_slot(watch->loop, watch->kind)] = NULL;
 	free(watch);
 	log_put(log);
 }
 
-static struct log_watch *watch_of(struct log *log, struct loop *loop, int *error)
+static struct log_watch *watch_of(struct log *log, struct loop *loop, enum log_end kind,
+				  int *error)
 {
-	struct log_watch *watch = log->watches[loop->index];
+	struct log_watch *watch = log->watches[log_watch_slot(loop, kind)];
 
 	if (watch)
 		return watch;
@@ -359,6 +443,7 @@ static struct log_watch *watch_of(struct log *log, struct loop *loop, int *error
 	}
 	watch->log = log;
 	watch->loop = loop;
+	watch->kind = kind;
 	watch->armed = -1;
 	watch->idle_since = loop_now(loop);
 	*error = log->engine->ops->watch_open(watch);
@@ -367,20 +452,21 @@ static struct log_watch *watch_of(struct log *log, struct loop *loop, int *error
 		return NULL;
 	}
 	log_get(log);
-	log->watches[loop->index] = watch;
+	log->watches[log_watch_slot(loop, kind)] = watch;
 	watch->next = loop->watches;
 	loop->watches = watch;
 	return watch;
 }
 
-int log_wait_end(struct log *log, struct loop *loop, int64_t end, struct log_waiter *w)
+int log_wait_end(struct log *log, struct loop *loop, enum log_end kind, int64_t end,
+		 struct log_waiter *w)
 {
 	struct log_watch *watch;
 	int error = 0;
 
 	if (atomic_load(&log->deleted))
 		return -ENODEV;
-	watch = watch_of(log, loop, &error);
+	watch = watch_of(log, loop, kind, &error);
 	if (!watch)
 		return error;
 	w->watch = watch;

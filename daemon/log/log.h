@@ -32,6 +32,11 @@ struct log_config {
 	uint64_t segment_ms;
 	uint32_t index_interval_bytes;
 	uint32_t index_bytes;
+	int64_t retention_ms, retention_bytes;	/* -1: no limit */
+	uint64_t file_delete_delay_ms;
+	uint64_t segment_jitter_ms;
+	uint64_t flush_messages, flush_ms;	/* INT64_MAX: never */
+	bool preallocate;
 	uint32_t uid, gid, mode;	/* who may use the device node */
 	bool node;			/* make one */
 	uint8_t topic_id[16];
@@ -53,9 +58,12 @@ struct log_state {
 enum log_end {
 	LOG_END_COMMITTED,		/* high watermark */
 	LOG_END_STABLE,			/* last stable offset: read_committed */
+	LOG_ENDS
 };
 
 struct log_append {
+	bool says_unstable;		/* in: @first_unstable means something */
+	int64_t first_unstable;		/* in: what is open from here on, see struct plog_append */
 	int64_t base_offset;		/* out */
 	int64_t last_offset;		/* out */
 	int64_t log_append_time;	/* out; -1 where the topic has CreateTime */
@@ -69,12 +77,45 @@ struct log_extent {
 	struct log_state state;		/* seen in the same moment; @bytes and more are not set */
 };
 
+/* Headers of batches, see PLOG_IOC_HEADERS; to the log end. */
+struct plog_batch_header;
+struct log_headers {
+	int64_t offset;			/* in: from here on; out: where to go on */
+	uint32_t flags;			/* in: PLOG_HEADERS_PRODUCERS, _CONTROL */
+	uint32_t count;			/* in: room, to PLOG_HEADERS_MAX; out: how many */
+	struct plog_batch_header *entries;
+	int64_t log_start, log_end;	/* out */
+};
+
+/* What the log knows of producers. */
+struct log_producers {
+	int64_t last_offset;		/* of the last batch with a producer id, -1: none */
+	int64_t first_unstable;		/* -1: no transaction is open */
+};
+
+/* A compacted segment for a run of them, see struct plog_swap. */
+struct log_swap {
+	uint64_t generation;		/* in: of the table that was seen; out: now */
+	int64_t first, last;		/* in: base offsets of the run */
+	int64_t pending, pending_last;	/* out: of a swap that is not done, -1: none */
+};
+
 struct log_hit {
 	int64_t offset;			/* -1: nothing found */
 	int64_t timestamp;
 	int32_t leader_epoch;
-	bool inside;			/* in the compressed batch that starts at @offset */
+	bool inside;			/* in the compressed batch that holds @offset, there or behind */
+	bool behind;			/* not found: the latest record lies behind the end */
 };
+
+/* Base offsets of segments. The list is to be freed, whatever came of it. */
+struct log_bases {
+	int64_t *list;
+	size_t count, room;
+};
+
+/* One more. 0, -ENOMEM. */
+int log_bases_add(struct log_bases *bases, int64_t base);
 
 struct log_ops {
 	const char *name;
@@ -98,10 +139,32 @@ struct log_ops {
 	int (*append)(struct log *log, uint8_t *batch, uint32_t size, int32_t leader_epoch,
 		      struct log_append *a);
 	int (*sync)(struct log *log);
-	int (*lookup)(struct log *log, int64_t timestamp, bool max, enum log_end end,
-		      struct log_hit *hit);
+	int (*lookup)(struct log *log, int64_t from, int64_t timestamp, bool max,
+		      enum log_end end, struct log_hit *hit);
+	/* plog_epoch of the uapi header: @at: the epoch of @offset; else where @epoch ended */
+	int (*epoch)(struct log *log, bool at, int32_t *epoch, int64_t *offset);
 	int (*truncate)(struct log *log, int32_t leader_epoch, int64_t *offset);
 	int (*set_log_start)(struct log *log, int32_t leader_epoch, int64_t *offset);
+	/* -1: no transaction is open; out: what is published */
+	int (*set_unstable)(struct log *log, int32_t leader_epoch, int64_t *offset);
+	/* -ERANGE: below the log start or above the log end */
+	int (*headers)(struct log *log, struct log_headers *h);
+	int (*producers)(struct log *log, struct log_producers *p);
+	/* The steps of a compaction's files: datadir_swap_commit() and others */
+	int (*swap)(struct log *log, int32_t leader_epoch, struct log_swap *swap);
+	int (*swap_done)(struct log *log, int32_t leader_epoch);
+	int (*swap_ask)(struct log *log, struct log_swap *swap);
+
+	/*
+	 * Let go what retention does not keep. NULL: the engine has a clock of its own.
+	 * Number of segments, or a negative errno.
+	 */
+	int (*retain)(struct log *log);
+	/* Retired segments whose files may be deleted: adds to @bases. */
+	int (*retired)(struct log *log, struct log_bases *bases);
+	/* Become the one who deletes it; then say whether its files are gone. */
+	int (*retired_take)(struct log *log, int64_t base);
+	int (*retired_done)(struct log *log, int64_t base, bool gone);
 
 	struct log_cursor *(*cursor_new)(struct log *log, int *error);
 	void (*cursor_free)(struct log_cursor *cursor);
@@ -132,13 +195,14 @@ struct log {
 	char name[264];			/* "topic-index", for lines */
 	atomic_bool deleted;		/* out of service for good */
 	atomic_bool broken_said;	/* one line about an I/O error is enough */
+	atomic_bool retired;		/* it may have files to delete, see broker/janitor.h */
 	void *impl;			/* the engine's */
 	atomic_int epoch;		/* leader epoch as seen last; -1: not yet */
 
 	pthread_mutex_t lock;		/* of what follows */
 	struct log_cursor *cursors;	/* not in use */
 	unsigned int ncursors;
-	struct log_watch **watches;	/* by loop; an entry is its loop's own */
+	struct log_watch **watches;	/* by loop and end, log_watch_slot(); its loop's own */
 
 	/* high watermarks seen some and some more seconds ago, see log_is_recent() */
 	_Atomic int64_t recent_new, recent_old;
@@ -171,19 +235,53 @@ void log_put(struct log *log);	/* NULL is fine */
 /* Never sleeps. 0, -ENODEV. */
 int log_state(struct log *log, struct log_state *state);
 
-/* Index of the client loop, of @nloops, that appends to this log. */
-unsigned int log_owner(const struct log *log, unsigned int nloops);
+/* Index of the appender, of @n, that appends to this log. */
+unsigned int log_owner(const struct log *log, unsigned int n);
 
 /*
  * Append one batch whose records were checked, in the epoch that is known. The
- * header may be changed in place. On the owner's loop. 0 or a Kafka error; on an
+ * header may be changed in place. On the owner's thread. 0 or a Kafka error; on an
  * error nothing was appended. A broken disk is told in one line.
  */
 int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_append *a);
 
-/* First record at or after @timestamp, or the one with the largest. May read the disk. 0, errno. */
-int log_lookup(struct log *log, int64_t timestamp, bool max, enum log_end end,
+/*
+ * The first record at or after @timestamp, or with @max the first of those with the largest
+ * one of the whole log (not found if that lies behind @end). Compressed batches are opened,
+ * the disk may be read. 0, also if there is none (-1, -1, -1); -ENODEV, -EAGAIN, -EIO,
+ * -EBADMSG (a damaged batch), -ENOMEM.
+ */
+int log_find_time(struct log *log, int64_t timestamp, bool max, enum log_end end,
+		  struct log_hit *hit);
+
+/* The same from offset @from on, as the log knows it: hit->inside leaves the rest to do. */
+int log_lookup(struct log *log, int64_t from, int64_t timestamp, bool max, enum log_end end,
 	       struct log_hit *hit);
+
+/*
+ * Move the log start, on stable storage when this returns. @offset: in: wanted, out: where it
+ * is now, which may be later. 0, -ERANGE above the high watermark, -EROFS fenced, ... May sleep.
+ */
+int log_set_log_start(struct log *log, int64_t *offset);
+
+/*
+ * What is open from now on, without an append, in the epoch that is known: when the daemon has
+ * built its state. 0, errno.
+ */
+int log_set_unstable(struct log *log, int64_t *offset);
+
+/* Walk the headers of batches: any thread that may read the disk. 0, -ERANGE, errno. */
+int log_headers(struct log *log, struct log_headers *h);
+int log_producers(struct log *log, struct log_producers *p);
+
+/*
+ * Where did a leader epoch end (KIP-101)? *@epoch: the largest known that is not above it, *@end:
+ * where the next one begins; -1 and -1 if there is nothing to tell. Never sleeps. 0, errno.
+ */
+int log_epoch_end(struct log *log, int32_t *epoch, int64_t *end);
+
+/* The leader epoch of the record at @offset, -1 if it is not known. Never sleeps. */
+int32_t log_epoch_at(struct log *log, int64_t offset);
 
 /*
  * Were the records at @offset written so lately (some ten seconds at least) that they are in
@@ -231,26 +329,31 @@ struct log_waiter {
 };
 
 /*
- * Call @waiter->wake once, on @loop, when the visible end of @log passes @end or the
+ * Call @waiter->wake once, on @loop, when the end of @kind of @log passes @end or the
  * partition goes away; that may be before this returns no sooner than the next turn of the
  * loop. 0 or a negative errno. At that time the waiter is not waiting any more.
  */
-int log_wait_end(struct log *log, struct loop *loop, int64_t end, struct log_waiter *waiter);
+int log_wait_end(struct log *log, struct loop *loop, enum log_end kind, int64_t end,
+		 struct log_waiter *waiter);
 void log_wait_cancel(struct log_waiter *waiter);
 
 /*
- * All waiters of one loop for one log share a watch; it is kept for a while after the last
- * has gone, since the next Fetch of a consumer is never far.
+ * All waiters of one loop for one end of a log share a watch; it is kept for a while after the
+ * last has gone, since the next Fetch of a consumer is never far.
  */
 struct log_watch {
 	struct log *log;		/* a reference */
 	struct loop *loop;
+	enum log_end kind;		/* what is waited for */
 	struct log_watch *next;		/* of the loop */
 	struct log_waiter *waiters;
 	int64_t armed;			/* the end that is waited past; -1: not armed */
 	uint64_t idle_since;		/* milliseconds */
 	void *impl;			/* the engine's */
 };
+
+/* Where a watch is among the log->watches, of LOG_ENDS for each loop. */
+unsigned int log_watch_slot(const struct loop *loop, enum log_end kind);
 
 /* The engine calls this on the loop's thread: wake all. */
 void log_watch_fire(struct log_watch *watch);

@@ -16,6 +16,7 @@
 #include <sys/sendfile.h>
 #include <unistd.h>
 
+#include "../../tools/libplog/datadir.h"
 #include "../../uapi/linux/plog.h"
 #include "../broker/broker.h"
 #include "../broker/netlink.h"
@@ -75,6 +76,8 @@ static int bind_fd(const struct log *log)
 	return fd;
 }
 
+static int settle_swap(struct log *log, int fd, int dirfd, struct plog_error *err);
+
 /* ---- life ---- */
 
 static int begin(struct log *log, int dirfd, const struct log_config *config,
@@ -82,11 +85,16 @@ static int begin(struct log *log, int dirfd, const struct log_config *config,
 {
 	struct netlink *nl = log->engine->broker->netlink;
 	struct module_log *ml = calloc(1, sizeof(*ml));
-	int ret;
+	int ret, fd;
 
 	if (!ml)
 		return plog_error_set(err, -ENOMEM, "%s: out of memory", log->name);
-	ret = netlink_partition_new(nl, log->topic, log->index, dirfd, config, err);
+	fd = bind_fd(log);
+	ret = settle_swap(log, fd, dirfd, err);
+	if (fd >= 0)
+		close(fd);
+	if (!ret)
+		ret = netlink_partition_new(nl, log->topic, log->index, dirfd, config, err);
 	if (ret == -EEXIST) {
 		/* the log stayed open when an earlier plogd ended */
 		ret = netlink_partition_set(nl, log->topic, log->index, config, err);
@@ -163,11 +171,12 @@ static int append(struct log *log, uint8_t *batch, uint32_t size, int32_t leader
 		  struct log_append *a)
 {
 	struct plog_append arg = {
-		.flags = PLOG_APPEND_DAEMON,
+		.flags = PLOG_APPEND_DAEMON | (a->says_unstable ? PLOG_APPEND_UNSTABLE : 0),
 		.length = size,
 		.data = (uintptr_t)batch,
 		.incarnation = engine_of(log)->incarnation,
 		.leader_epoch = leader_epoch,
+		.first_unstable = a->says_unstable ? a->first_unstable : 0,
 	};
 
 	if (ioctl(ml_of(log)->fd, PLOG_IOC_APPEND, &arg))
@@ -184,10 +193,11 @@ static int sync_log(struct log *log)
 	return fsync(ml_of(log)->fd) ? -errno : 0;
 }
 
-static int lookup(struct log *log, int64_t timestamp, bool max, enum log_end end,
+static int lookup(struct log *log, int64_t from, int64_t timestamp, bool max, enum log_end end,
 		  struct log_hit *hit)
 {
 	struct plog_lookup arg = {
+		.offset = from,
 		.timestamp = timestamp,
 		.flags = (max ? PLOG_LOOKUP_MAX : 0) |
 			 (end == LOG_END_STABLE ? PLOG_LOOKUP_COMMITTED : 0),
@@ -199,6 +209,7 @@ static int lookup(struct log *log, int64_t timestamp, bool max, enum log_end end
 	hit->timestamp = arg.timestamp;
 	hit->leader_epoch = arg.leader_epoch;
 	hit->inside = arg.flags & PLOG_LOOKUP_INSIDE;
+	hit->behind = arg.flags & PLOG_LOOKUP_BEHIND;
 	return 0;
 }
 
@@ -217,6 +228,21 @@ static int control(struct log *log, uint32_t command, int32_t leader_epoch, int6
 	return 0;
 }
 
+static int epoch(struct log *log, bool at, int32_t *epoch, int64_t *offset)
+{
+	struct plog_epoch arg = {
+		.flags = at ? PLOG_EPOCH_AT : 0,
+		.epoch = at ? 0 : *epoch,
+		.offset = at ? *offset : 0,
+	};
+
+	if (ioctl(ml_of(log)->fd, PLOG_IOC_EPOCH, &arg))
+		return -errno;
+	*epoch = arg.epoch;
+	*offset = arg.offset;
+	return 0;
+}
+
 static int truncate_log(struct log *log, int32_t leader_epoch, int64_t *offset)
 {
 	return control(log, PLOG_CONTROL_TRUNCATE, leader_epoch, offset);
@@ -225,6 +251,136 @@ static int truncate_log(struct log *log, int32_t leader_epoch, int64_t *offset)
 static int set_log_start(struct log *log, int32_t leader_epoch, int64_t *offset)
 {
 	return control(log, PLOG_CONTROL_LOG_START, leader_epoch, offset);
+}
+
+/* ---- retention: on the module's own clock ---- */
+
+static int retired(struct log *log, struct log_bases *bases)
+{
+	return netlink_retired(log->engine->broker->netlink, log->topic, log->index, bases);
+}
+
+static int retired_take(struct log *log, int64_t base)
+{
+	return netlink_retired_take(log->engine->broker->netlink, log->topic, log->index, base,
+				    engine_of(log)->incarnation);
+}
+
+static int retired_done(struct log *log, int64_t base, bool gone)
+{
+	return netlink_retired_done(log->engine->broker->netlink, log->topic, log->index, base,
+				    engine_of(log)->incarnation, gone);
+}
+
+static int set_unstable(struct log *log, int32_t leader_epoch, int64_t *offset)
+{
+	return control(log, PLOG_CONTROL_UNSTABLE, leader_epoch, offset);
+}
+
+static int headers(struct log *log, struct log_headers *h)
+{
+	struct plog_headers arg = {
+		.offset = h->offset,
+		.flags = h->flags | PLOG_HEADERS_LOG_END,
+		.count = h->count,
+		.entries = (uintptr_t)h->entries,
+	};
+	int ret = ioctl(ml_of(log)->fd, PLOG_IOC_HEADERS, &arg) ? -errno : 0;
+
+	h->count = ret ? 0 : arg.count;
+	if (ret && ret != -ERANGE)
+		return ret;
+	h->offset = arg.offset;
+	h->log_start = arg.log_start;
+	h->log_end = arg.log_end;
+	return ret;
+}
+
+static int producers(struct log *log, struct log_producers *p)
+{
+	struct plog_producer arg = { 0 };
+
+	if (ioctl(ml_of(log)->fd, PLOG_IOC_PRODUCER, &arg))
+		return -errno;
+	p->last_offset = arg.last_offset;
+	p->first_unstable = arg.first_unstable;
+	return 0;
+}
+
+/* ---- compaction ---- */
+
+static int call_swap(int fd, uint64_t incarnation, int32_t leader_epoch, uint32_t flags,
+		     struct log_swap *swap)
+{
+	struct plog_swap arg = {
+		.generation = swap->generation,
+		.first_base = swap->first,
+		.last_base = swap->last,
+		.incarnation = incarnation,
+		.leader_epoch = leader_epoch,
+		.flags = flags,
+	};
+
+	if (ioctl(fd, PLOG_IOC_SWAP, &arg))
+		return -errno;
+	swap->generation = arg.generation;
+	swap->pending = arg.pending;
+	swap->pending_last = flags & PLOG_SWAP_ASK ? arg.last_base : swap->last;
+	return 0;
+}
+
+static int swap_segments(struct log *log, int32_t leader_epoch, struct log_swap *swap)
+{
+	return call_swap(ml_of(log)->fd, engine_of(log)->incarnation, leader_epoch, 0, swap);
+}
+
+static int swap_done(struct log *log, int32_t leader_epoch)
+{
+	struct log_swap none = { 0 };
+
+	return call_swap(ml_of(log)->fd, engine_of(log)->incarnation, leader_epoch,
+			 PLOG_SWAP_DONE, &none);
+}
+
+static int swap_ask(struct log *log, struct log_swap *swap)
+{
+	return call_swap(ml_of(log)->fd, 0, 0, PLOG_SWAP_ASK, swap);
+}
+
+/*
+ * An earlier plogd may have died in a compaction. If the module serves the partition, it
+ * knows how far that had come; @fd is bound to it, or negative.
+ */
+static int settle_swap(struct log *log, int fd, int dirfd, struct plog_error *err)
+{
+	struct log_swap now = { 0 };
+	struct plog_state st = { 0 };
+	int ret;
+
+	if (fd < 0)
+		return datadir_swap_recover(dirfd, err);
+	ret = call_swap(fd, 0, 0, PLOG_SWAP_ASK, &now);
+	/* it is being opened anew: then there is no .swap, or it says so itself */
+	if (ret == -EAGAIN)
+		return 0;
+	if (ret)
+		return plog_error_set(err, ret, "%s: cannot ask for its segments: %s", log->name,
+				      strerror(-ret));
+	if (now.pending < 0)
+		return datadir_swap_drop(dirfd, err);
+	ret = datadir_swap_finish(dirfd, now.pending, now.pending_last, err);
+	if (ret)
+		return ret;
+	if (ioctl(fd, PLOG_IOC_STATE, &st))
+		ret = -errno;
+	else
+		ret = call_swap(fd, engine_of(log)->incarnation, st.leader_epoch, PLOG_SWAP_DONE,
+				&now);
+	if (ret)
+		return plog_error_set(err, ret, "%s: cannot end a compaction: %s", log->name,
+				      strerror(-ret));
+	say(SAY_INFO, "log", "%s: ended a compaction that was interrupted", log->name);
+	return 0;
 }
 
 /* ---- reading ---- */
@@ -391,7 +547,8 @@ static int watch_arm(struct log_watch *watch, int64_t end)
 	int ret;
 
 	/* no bytes are wanted, only to hear when there is one at or behind @end */
-	ret = locate_fd(mw->fd, end, 0, 0, &arg);
+	ret = locate_fd(mw->fd, end, 0,
+			watch->kind == LOG_END_STABLE ? PLOG_LOCATE_COMMITTED : 0, &arg);
 	if (ret && ret != -ERANGE)
 		return ret;
 	return uv_poll_start(&mw->poll, UV_READABLE, on_poll);
@@ -431,8 +588,18 @@ static const struct log_ops ops = {
 	.append = append,
 	.sync = sync_log,
 	.lookup = lookup,
+	.epoch = epoch,
 	.truncate = truncate_log,
 	.set_log_start = set_log_start,
+	.retired = retired,
+	.retired_take = retired_take,
+	.retired_done = retired_done,
+	.set_unstable = set_unstable,
+	.headers = headers,
+	.producers = producers,
+	.swap = swap_segments,
+	.swap_done = swap_done,
+	.swap_ask = swap_ask,
 	.cursor_new = cursor_new,
 	.cursor_free = cursor_free,
 	.cursor_unpin = cursor_unpin,

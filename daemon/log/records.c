@@ -393,7 +393,7 @@ int records_iter_next(struct records_iter *it, struct record *rec, uint64_t *bud
 	}
 }
 
-int records_find_time(const uint8_t *p, size_t n, int64_t timestamp, bool max,
+int records_find_time(const uint8_t *p, size_t n, int64_t from, int64_t timestamp, bool max,
 		      struct record *rec)
 {
 	struct records_iter it;
@@ -405,6 +405,8 @@ int records_find_time(const uint8_t *p, size_t n, int64_t timestamp, bool max,
 	if (ret)
 		return ret;
 	while ((ret = records_iter_next(&it, &r, NULL)) > 0) {
+		if (r.offset < from)
+			continue;
 		if (max ? found && r.timestamp <= rec->timestamp : r.timestamp < timestamp)
 			continue;
 		*rec = r;

@@ -113,11 +113,11 @@ int records_iter_next(struct records_iter *it, struct record *rec, uint64_t *bud
 void records_iter_close(struct records_iter *it);
 
 /*
- * The first record of the batch whose time is @timestamp or later, or with @max the first
- * of those with the largest time. 1 and *@rec (no key, no value), 0 if there is none, or an
+ * The first record of the batch, of those at offset @from and behind, whose time is
+ * @timestamp or later, or with @max the first of those with the largest time. 1 and *@rec (no key, no value), 0 if there is none, or an
  * error as above. Expands at most RECORDS_EXPANDED_MAX.
  */
-int records_find_time(const uint8_t *p, size_t n, int64_t timestamp, bool max,
+int records_find_time(const uint8_t *p, size_t n, int64_t from, int64_t timestamp, bool max,
 		      struct record *rec);
 
 /* The check of a client's batch */
