@@ -11,6 +11,11 @@
 
 const struct option instance_set_options[] = {
 	{ "--data-dir", "DIR", "the data directory; made if there is none", false },
+	{ "--retention-check-ms", "MS", "how often retention looks (default 300000)", false },
+	{ "--max-partitions", "N", "most partitions of the instance (20000)", false },
+	{ "--max-waiters", "N", "most calls that wait, of one partition (4096)", false },
+	{ "--max-descriptors", "N", "most descriptors that users have open (65536)", false },
+	{ "--max-append-bytes", "N", "most bytes of one append (67108864)", false },
 	{ 0 }
 };
 
@@ -25,6 +30,7 @@ struct setting {
 	struct net *net;
 	struct datadir *dir;
 	struct partition_list wanted;
+	uint32_t limits[INSTANCE_LIMITS];
 	size_t topics, adopted, failures;
 	struct json_object *failed;
 };
@@ -113,6 +119,46 @@ static int serve_topics(struct setting *set, struct plog_error *err)
 	return ret;
 }
 
+static bool limits_given(const struct setting *set)
+{
+	for (size_t i = 0; i < INSTANCE_LIMITS; i++)
+		if (set->limits[i])
+			return true;
+	return false;
+}
+
+static int limits_read(struct setting *set, struct plog_error *err)
+{
+	for (size_t i = 0; i < INSTANCE_LIMITS; i++) {
+		const struct instance_limit *limit = &instance_limits[i];
+		const char *text = option_value(set->ctl, limit->option);
+		uint64_t value;
+		int ret;
+
+		if (!text)
+			continue;
+		ret = number_parse(text, limit->min, limit->max, limit->option, &value, err);
+		if (ret)
+			return ret;
+		set->limits[i] = value;
+	}
+	return 0;
+}
+
+/* Without a directory: of the namespace, whether something runs there or not. */
+static int set_limits(struct setting *set)
+{
+	struct plog_error err = { "" };
+	int ret = net_open(&set->net, &err);
+
+	if (!ret)
+		ret = kernel_instance_set(set->net, NULL, set->limits, &err);
+	net_close(set->net);
+	if (ret)
+		return fail(&err);
+	return instance_show(set->ctl);
+}
+
 /* Lock the directory and make the instance, or attach to the one that serves it. */
 static int open_directory(struct setting *set, const char *path, struct plog_error *err)
 {
@@ -130,10 +176,13 @@ static int open_directory(struct setting *set, const char *path, struct plog_err
 			return plog_error_set(err, -EBUSY, "this network namespace serves %s "
 					      "already; stop that first: plogctl instance stop",
 					      info.data_dir);
-		return datadir_open(info.data_dir, DATADIR_ATTACH, &set->dir, err);
+		ret = datadir_open(info.data_dir, DATADIR_ATTACH, &set->dir, err);
+		if (!ret && limits_given(set))
+			ret = kernel_instance_set(set->net, NULL, set->limits, err);
+		return ret;
 	}
 	ret = datadir_open(path, DATADIR_CREATE, &set->dir, err);
-	return ret ? ret : kernel_instance_set(set->net, set->dir, err);
+	return ret ? ret : kernel_instance_set(set->net, set->dir, set->limits, err);
 }
 
 static int set_directory(struct setting *set, const char *path, struct plog_error *err)
@@ -179,21 +228,60 @@ static void say_set(const struct setting *set)
 	putchar('\n');
 }
 
+/* Of the instance that runs, and nothing else. */
+static int set_check(const struct ctl *ctl, uint32_t ms)
+{
+	struct plog_error err;
+	struct net *net;
+	int ret;
+
+	ret = net_open(&net, &err);
+	if (!ret)
+		ret = kernel_retention_check(net, ms, &err);
+	net_close(net);
+	if (ret)
+		return fail(&err);
+	if (ctl->json) {
+		struct json_object *o = json_new();
+
+		json_number(o, "retention_check_ms", ms);
+		json_print(o, false);
+	} else {
+		printf("retention looks every %" PRIu32 " ms\n", ms);
+	}
+	return EXIT_OK;
+}
+
 int instance_set(struct ctl *ctl)
 {
 	const char *path = option_value(ctl, "--data-dir");
+	const char *check = option_value(ctl, "--retention-check-ms");
 	struct setting set = { .ctl = ctl };
 	struct plog_error err = { "" };
+	uint64_t ms = 0;
 	int ret;
 
-	if (!path)
+	if (check && number_parse(check, 1, INT_MAX, "--retention-check-ms", &ms, &err))
+		return fail_usage(ctl, "%s", err.text);
+	if (limits_read(&set, &err))
+		return fail_usage(ctl, "%s", err.text);
+	if (!path && limits_given(&set)) {
+		ret = set_limits(&set);
+		if (ret || !check)
+			return ret;
+	}
+	if (!path && !check)
 		return fail_usage(ctl, "--data-dir DIR is missing");
 	interrupt_catch();
+	if (!path)
+		return set_check(ctl, ms);
 	if (ctl->json)
 		set.failed = json_list();
 	ret = net_open(&set.net, &err);
 	if (!ret)
 		ret = set_directory(&set, path, &err);
+	if (!ret && check)
+		ret = kernel_retention_check(set.net, ms, &err);
 	if (!ret)
 		say_set(&set);
 	else
@@ -228,6 +316,10 @@ int instance_show(struct ctl *ctl)
 		json_number(o, "online", info.online);
 		json_unsigned(o, "incarnation", info.incarnation);
 		json_text(o, "version", info.version);
+		json_number(o, "retention_check_ms", info.retention_check_ms);
+		json_number(o, "descriptors", info.descriptors);
+		for (size_t i = 0; i < INSTANCE_LIMITS; i++)
+			json_number(o, instance_limits[i].name, info.limits[i]);
 		json_print(o, false);
 		return EXIT_OK;
 	}
@@ -238,7 +330,11 @@ int instance_show(struct ctl *ctl)
 		line("daemon", "registered, incarnation %" PRIu64, info.incarnation);
 	else
 		line("daemon", "none");
+	line("retention check", "every %" PRIu32 " ms", info.retention_check_ms);
 	line("module", "%s", info.version);
+	line("descriptors", "%" PRIu32, info.descriptors);
+	for (size_t i = 0; i < INSTANCE_LIMITS; i++)
+		line(instance_limits[i].title, "%" PRIu32, info.limits[i]);
 	return EXIT_OK;
 }
 

@@ -48,6 +48,10 @@ bool instance_decode(struct nlattr **attrs, struct instance_info *info)
 	info->partitions = take_number(tb[PLOG_A_INSTANCE_PARTITIONS]);
 	info->online = take_number(tb[PLOG_A_INSTANCE_ONLINE]);
 	info->incarnation = take_number(tb[PLOG_A_INSTANCE_INCARNATION]);
+	info->retention_check_ms = take_number(tb[PLOG_A_INSTANCE_RETENTION_CHECK_MS]);
+	for (size_t n = 0; n < INSTANCE_LIMITS; n++)
+		info->limits[n] = take_number(tb[instance_limits[n].attr]);
+	info->descriptors = take_number(tb[PLOG_A_INSTANCE_DESCRIPTORS]);
 	return true;
 }
 
@@ -86,6 +90,14 @@ bool partition_decode(struct nlattr **attrs, struct partition_info *info)
 	TAKE(index_interval_bytes, INDEX_INTERVAL_BYTES);
 	TAKE(index_bytes, INDEX_BYTES);
 	TAKE(max_timestamp, MAX_TIMESTAMP);
+	TAKE(retention_ms, RETENTION_MS);
+	TAKE(retention_bytes, RETENTION_BYTES);
+	TAKE(file_delete_delay_ms, FILE_DELETE_DELAY_MS);
+	TAKE(segment_jitter_ms, SEGMENT_JITTER_MS);
+	TAKE(flush_messages, FLUSH_MESSAGES);
+	TAKE(flush_ms, FLUSH_MS);
+	TAKE(preallocate, PREALLOCATE);
+	TAKE(retired, RETIRED);
 #undef TAKE
 	if (!tb[PLOG_A_PARTITION_LEADER_EPOCH])
 		info->leader_epoch = -1;
@@ -145,6 +157,14 @@ struct json_object *partition_json(const struct partition_info *info)
 	json_unsigned(o, "segment.ms", info->segment_ms);
 	json_number(o, "index.interval.bytes", info->index_interval_bytes);
 	json_number(o, "segment.index.bytes", info->index_bytes);
+	json_number(o, "retention.ms", info->retention_ms);
+	json_number(o, "retention.bytes", info->retention_bytes);
+	json_unsigned(o, "file.delete.delay.ms", info->file_delete_delay_ms);
+	json_unsigned(o, "segment.jitter.ms", info->segment_jitter_ms);
+	json_unsigned(o, "flush.messages", info->flush_messages);
+	json_unsigned(o, "flush.ms", info->flush_ms);
+	json_truth(o, "preallocate", info->preallocate);
+	json_number(o, "retired", info->retired);
 	return o;
 }
 
@@ -179,22 +199,39 @@ int kernel_instance_need(struct net *net, struct instance_info *info, struct plo
 	return 0;
 }
 
-int kernel_instance_set(struct net *net, const struct datadir *dir, struct plog_error *err)
+const struct instance_limit instance_limits[INSTANCE_LIMITS] = {
+	{ PLOG_A_INSTANCE_MAX_PARTITIONS, "--max-partitions", "max_partitions",
+	  "max partitions", 1, 1 << 20 },
+	{ PLOG_A_INSTANCE_MAX_WAITERS, "--max-waiters", "max_waiters", "max waiters", 1, 1 << 20 },
+	{ PLOG_A_INSTANCE_MAX_DESCRIPTORS, "--max-descriptors", "max_descriptors",
+	  "max descriptors", 1, INT32_MAX },
+	{ PLOG_A_INSTANCE_MAX_APPEND_BYTES, "--max-append-bytes", "max_append_bytes",
+	  "max append bytes", PLOG_MESSAGE_BYTES_MIN, PLOG_MESSAGE_BYTES_MAX },
+};
+
+int kernel_instance_set(struct net *net, const struct datadir *dir,
+			const uint32_t limits[INSTANCE_LIMITS], struct plog_error *err)
 {
 	struct nl_msg *msg = net_message(net, PLOG_CMD_INSTANCE_SET, 0);
 	struct nlattr *nest = nla_nest_start(msg, PLOG_A_INSTANCE | NLA_F_NESTED);
 	char what[256];
 
-	if (strlen(datadir_path(dir)) > PLOG_LABEL_MAX) {
-		nlmsg_free(msg);
-		return plog_error_set(err, -ENAMETOOLONG, "the name of the data directory is "
-				      "longer than %d bytes", PLOG_LABEL_MAX);
+	snprintf(what, sizeof(what), "cannot set limits");
+	if (dir) {
+		if (strlen(datadir_path(dir)) > PLOG_LABEL_MAX) {
+			nlmsg_free(msg);
+			return plog_error_set(err, -ENAMETOOLONG, "the name of the data directory "
+					      "is longer than %d bytes", PLOG_LABEL_MAX);
+		}
+		nla_put_string(msg, PLOG_A_INSTANCE_DATA_DIR, datadir_path(dir));
+		nla_put_u32(msg, PLOG_A_INSTANCE_DIR_FD, datadir_fd(dir));
+		nla_put_u32(msg, PLOG_A_INSTANCE_LOCK_FD, datadir_lock_fd(dir));
+		snprintf(what, sizeof(what), "cannot set data directory %s", datadir_path(dir));
 	}
-	nla_put_string(msg, PLOG_A_INSTANCE_DATA_DIR, datadir_path(dir));
-	nla_put_u32(msg, PLOG_A_INSTANCE_DIR_FD, datadir_fd(dir));
-	nla_put_u32(msg, PLOG_A_INSTANCE_LOCK_FD, datadir_lock_fd(dir));
+	for (size_t i = 0; i < INSTANCE_LIMITS; i++)
+		if (limits[i])
+			nla_put_u32(msg, instance_limits[i].attr, limits[i]);
 	nla_nest_end(msg, nest);
-	snprintf(what, sizeof(what), "cannot set data directory %s", datadir_path(dir));
 	return net_request(net, msg, NULL, NULL, what, err);
 }
 
@@ -234,6 +271,13 @@ static void put_configuration(struct nl_msg *msg, const struct datadir_topic *to
 	nla_put_u64(msg, PLOG_A_PARTITION_SEGMENT_MS, m.segment_ms);
 	nla_put_u32(msg, PLOG_A_PARTITION_INDEX_INTERVAL_BYTES, m.index_interval_bytes);
 	nla_put_u32(msg, PLOG_A_PARTITION_INDEX_BYTES, m.index_bytes);
+	nla_put_u64(msg, PLOG_A_PARTITION_RETENTION_MS, m.retention_ms);
+	nla_put_u64(msg, PLOG_A_PARTITION_RETENTION_BYTES, m.retention_bytes);
+	nla_put_u64(msg, PLOG_A_PARTITION_FILE_DELETE_DELAY_MS, m.file_delete_delay_ms);
+	nla_put_u64(msg, PLOG_A_PARTITION_SEGMENT_JITTER_MS, m.segment_jitter_ms);
+	nla_put_u64(msg, PLOG_A_PARTITION_FLUSH_MESSAGES, m.flush_messages);
+	nla_put_u64(msg, PLOG_A_PARTITION_FLUSH_MS, m.flush_ms);
+	nla_put_u8(msg, PLOG_A_PARTITION_PREALLOCATE, m.preallocate);
 }
 
 int kernel_partition_new(struct net *net, struct datadir *dir, const struct datadir_topic *topic,
@@ -411,6 +455,150 @@ const struct partition_info *partition_list_topic(const struct partition_list *l
 	return list->entries + low;
 }
 
+/* ---- retention ---- */
+
+int kernel_retention_check(struct net *net, uint32_t ms, struct plog_error *err)
+{
+	struct nl_msg *msg = net_message(net, PLOG_CMD_INSTANCE_SET, 0);
+	struct nlattr *nest = nla_nest_start(msg, PLOG_A_INSTANCE | NLA_F_NESTED);
+
+	nla_put_u32(msg, PLOG_A_INSTANCE_RETENTION_CHECK_MS, ms);
+	nla_nest_end(msg, nest);
+	return net_request(net, msg, NULL, NULL, "cannot set how often retention looks", err);
+}
+
+/* TOPIC and INDEX, where they are given. */
+static void put_filter(struct nl_msg *msg, const char *topic, const uint32_t *partition)
+{
+	struct nlattr *nest;
+
+	if (!topic)
+		return;
+	nest = nla_nest_start(msg, PLOG_A_PARTITION | NLA_F_NESTED);
+	nla_put_string(msg, PLOG_A_PARTITION_TOPIC, topic);
+	if (partition)
+		nla_put_u32(msg, PLOG_A_PARTITION_INDEX, *partition);
+	nla_nest_end(msg, nest);
+}
+
+int kernel_retention_run(struct net *net, const char *topic, const uint32_t *partition,
+			 struct plog_error *err)
+{
+	struct nl_msg *msg = net_message(net, PLOG_CMD_RETENTION_RUN, 0);
+
+	put_filter(msg, topic, partition);
+	return net_request(net, msg, NULL, NULL, "cannot run retention", err);
+}
+
+int kernel_partition_roll(struct net *net, const char *topic, uint32_t partition,
+			  struct plog_error *err)
+{
+	struct nlattr *nest;
+	struct nl_msg *msg;
+	char what[300];
+
+	msg = partition_message(net, PLOG_CMD_PARTITION_ROLL, 0, topic, partition, &nest);
+	nla_nest_end(msg, nest);
+	snprintf(what, sizeof(what), "cannot begin a new segment of %s/%" PRIu32, topic, partition);
+	return net_request(net, msg, NULL, NULL, what, err);
+}
+
+int kernel_delete_records(struct net *net, const char *topic, uint32_t partition,
+			  int64_t log_start, struct plog_error *err)
+{
+	struct nlattr *nest;
+	struct nl_msg *msg;
+	char what[300];
+
+	msg = partition_message(net, PLOG_CMD_PARTITION_DELETE_RECORDS, 0, topic, partition, &nest);
+	nla_put_u64(msg, PLOG_A_PARTITION_LOG_START, log_start);
+	nla_nest_end(msg, nest);
+	snprintf(what, sizeof(what), "cannot delete the records of %s/%" PRIu32 " below %" PRId64,
+		 topic, partition, log_start);
+	return net_request(net, msg, NULL, NULL, what, err);
+}
+
+const char *retired_state_text(uint32_t state)
+{
+	static const char * const names[] = { "delayed", "held", "ready", "emptied", "taken" };
+
+	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
+}
+
+bool retired_decode(struct nlattr **attrs, struct retired_info *info)
+{
+	struct nlattr *tb[PLOG_A_RETIRED_MAX + 1];
+
+	memset(info, 0, sizeof(*info));
+	if (!attrs[PLOG_A_RETIRED] ||
+	    nla_parse_nested(tb, PLOG_A_RETIRED_MAX, attrs[PLOG_A_RETIRED], NULL) < 0 ||
+	    !tb[PLOG_A_RETIRED_TOPIC])
+		return false;
+	take_string(tb[PLOG_A_RETIRED_TOPIC], info->topic, sizeof(info->topic));
+	info->index = take_number(tb[PLOG_A_RETIRED_INDEX]);
+	info->base_offset = take_number(tb[PLOG_A_RETIRED_BASE_OFFSET]);
+	info->bytes = take_number(tb[PLOG_A_RETIRED_BYTES]);
+	info->pins = take_number(tb[PLOG_A_RETIRED_PINS]);
+	info->state = take_number(tb[PLOG_A_RETIRED_STATE]);
+	return true;
+}
+
+struct retired_walk {
+	void (*fn)(void *arg, const struct retired_info *info);
+	void *arg;
+};
+
+static int on_retired(void *arg, uint8_t command, struct nlattr **attrs)
+{
+	struct retired_walk *walk = arg;
+	struct retired_info info;
+
+	(void)command;
+	if (retired_decode(attrs, &info))
+		walk->fn(walk->arg, &info);
+	return 0;
+}
+
+int kernel_retired(struct net *net, const char *topic, const uint32_t *partition,
+		   void (*fn)(void *arg, const struct retired_info *info), void *arg,
+		   struct plog_error *err)
+{
+	struct nl_msg *msg = net_message(net, PLOG_CMD_RETIRED_GET, NLM_F_DUMP);
+	struct retired_walk walk = { fn, arg };
+
+	put_filter(msg, topic, partition);
+	return net_request(net, msg, on_retired, &walk, "cannot list retired segments", err);
+}
+
+static int retired_request(struct net *net, uint8_t command, const struct retired_info *info,
+			   int failed, struct plog_error *err)
+{
+	struct nl_msg *msg = net_message(net, command, 0);
+	struct nlattr *nest = nla_nest_start(msg, PLOG_A_RETIRED | NLA_F_NESTED);
+	char what[300];
+
+	nla_put_string(msg, PLOG_A_RETIRED_TOPIC, info->topic);
+	nla_put_u32(msg, PLOG_A_RETIRED_INDEX, info->index);
+	nla_put_u64(msg, PLOG_A_RETIRED_BASE_OFFSET, info->base_offset);
+	if (failed)
+		nla_put_u8(msg, PLOG_A_RETIRED_FAILED, 1);
+	nla_nest_end(msg, nest);
+	snprintf(what, sizeof(what), "cannot delete segment %" PRId64 " of %s/%" PRIu32,
+		 info->base_offset, info->topic, info->index);
+	return net_request(net, msg, NULL, NULL, what, err);
+}
+
+int kernel_retired_take(struct net *net, const struct retired_info *info, struct plog_error *err)
+{
+	return retired_request(net, PLOG_CMD_RETIRED_TAKE, info, 0, err);
+}
+
+int kernel_retired_done(struct net *net, const struct retired_info *info, int failed,
+			struct plog_error *err)
+{
+	return retired_request(net, PLOG_CMD_RETIRED_DONE, info, failed, err);
+}
+
 /* ---- segments and counters ---- */
 
 struct segment_walk {
@@ -436,6 +624,7 @@ static int on_segment(void *arg, uint8_t command, struct nlattr **attrs)
 			     (int64_t)take_number(tb[PLOG_A_SEGMENT_MAX_TIMESTAMP]) : -1;
 	info.active = take_number(tb[PLOG_A_SEGMENT_ACTIVE]);
 	info.pins = take_number(tb[PLOG_A_SEGMENT_PINS]);
+	info.generation = take_number(tb[PLOG_A_SEGMENT_GENERATION]);
 	walk->fn(walk->arg, &info);
 	return 0;
 }
@@ -455,6 +644,43 @@ int kernel_segments(struct net *net, const char *topic, uint32_t partition,
 	return net_request(net, msg, on_segment, &walk, what, err);
 }
 
+struct epoch_walk {
+	void (*fn)(void *arg, const struct epoch_info *info);
+	void *arg;
+};
+
+static int on_epoch(void *arg, uint8_t command, struct nlattr **attrs)
+{
+	struct nlattr *tb[PLOG_A_EPOCH_MAX + 1];
+	struct epoch_walk *walk = arg;
+	struct epoch_info info;
+
+	(void)command;
+	if (!attrs[PLOG_A_EPOCH] ||
+	    nla_parse_nested(tb, PLOG_A_EPOCH_MAX, attrs[PLOG_A_EPOCH], NULL) < 0)
+		return 0;
+	info.epoch = (int32_t)take_number(tb[PLOG_A_EPOCH_LEADER_EPOCH]);
+	info.start = (int64_t)take_number(tb[PLOG_A_EPOCH_START_OFFSET]);
+	walk->fn(walk->arg, &info);
+	return 0;
+}
+
+int kernel_epochs(struct net *net, const char *topic, uint32_t partition,
+		  void (*fn)(void *arg, const struct epoch_info *info), void *arg,
+		  struct plog_error *err)
+{
+	struct epoch_walk walk = { fn, arg };
+	struct nlattr *nest;
+	struct nl_msg *msg;
+	char what[300];
+
+	msg = partition_message(net, PLOG_CMD_EPOCH_GET, NLM_F_DUMP, topic, partition, &nest);
+	nla_nest_end(msg, nest);
+	snprintf(what, sizeof(what), "cannot list the leader epochs of %s/%" PRIu32, topic,
+		 partition);
+	return net_request(net, msg, on_epoch, &walk, what, err);
+}
+
 static bool stats_decode(struct nlattr **attrs, struct stats_info *stats)
 {
 	struct nlattr *tb[PLOG_A_STATS_MAX + 1];
@@ -465,8 +691,9 @@ static bool stats_decode(struct nlattr **attrs, struct stats_info *stats)
 		return false;
 	take_string(tb[PLOG_A_STATS_TOPIC], stats->topic, sizeof(stats->topic));
 	stats->index = take_number(tb[PLOG_A_STATS_INDEX]);
-	for (int i = PLOG_A_STATS_APPENDS; i < PLOG_A_STATS_PAD; i++)
-		stats->counters[i] = take_number(tb[i]);
+	for (int i = PLOG_A_STATS_APPENDS; i <= PLOG_A_STATS_MAX; i++)
+		if (i != PLOG_A_STATS_PAD)
+			stats->counters[i] = take_number(tb[i]);
 	return true;
 }
 
@@ -522,7 +749,7 @@ static int on_stats_listed(void *arg, uint8_t command, struct nlattr **attrs)
 	return 0;
 }
 
-static int stats_by_place(const void *a, const void *b)
+int stats_by_place(const void *a, const void *b)
 {
 	const struct stats_info *x = a, *y = b;
 	int order = strcmp(x->topic, y->topic);
@@ -564,6 +791,26 @@ static void progress(size_t ready, size_t all, bool last)
 	fflush(stderr);
 }
 
+/*
+ * Let events come until one has come for each of @opening partitions.  A look at
+ * all of them for each event would cost as much as their number squared.
+ */
+static void wait_events(struct net *net, const struct partition_list *wanted, size_t opening)
+{
+	size_t seen = 0;
+
+	while (seen < opening && !interrupted) {
+		int got = net_events_wait(net, 1000, NULL, NULL);
+
+		/* nothing for a second, or some were lost: time for a look */
+		if (got <= 0)
+			return;
+		seen += got;
+		progress(wanted->count - (opening - (seen < opening ? seen : opening)),
+			 wanted->count, false);
+	}
+}
+
 int kernel_wait_online(struct net *net, const struct partition_list *wanted,
 		       void (*failed)(void *arg, const struct partition_info *info), void *arg,
 		       struct plog_error *err)
@@ -594,7 +841,7 @@ int kernel_wait_online(struct net *net, const struct partition_list *wanted,
 		if (interrupted)
 			return plog_error_set(err, -EINTR, "interrupted; partitions go on opening, "
 					      "see: plogctl partition show");
-		net_events_wait(net, 1000, NULL, NULL);
+		wait_events(net, wanted, opening);
 	}
 	progress(wanted->count, wanted->count, true);
 	for (size_t i = 0; i < wanted->count; i++) {

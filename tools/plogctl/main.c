@@ -7,12 +7,12 @@
 
 const struct command commands[] = {
 	{
-		.group = "instance", .verb = "set", .usage = "--data-dir DIR",
+		.group = "instance", .verb = "set", .usage = "--data-dir DIR [--retention-check-ms MS]",
 		.summary = "serve the topics of a data directory",
 		.text = "Locks DIR, hands it to the module and puts every partition found there\n"
 			"into service, then waits until all are online. A directory of Apache\n"
 			"Kafka is adopted. Setting the same directory again puts into service\n"
-			"what is not yet.",
+			"what is not yet. --retention-check-ms alone changes what runs.",
 		.options = instance_set_options, .run = instance_set,
 	}, {
 		.group = "instance", .verb = "show", .usage = "",
@@ -59,9 +59,44 @@ const struct command commands[] = {
 		.summary = "partitions with state and offsets",
 		.args_max = 2, .run = partition_show,
 	}, {
+		.group = "partition", .verb = "roll", .usage = "TOPIC PARTITION",
+		.summary = "begin a new segment",
+		.text = "Nothing happens while the last one is still empty.",
+		.args_min = 2, .args_max = 2, .run = partition_roll,
+	}, {
+		.group = "partition", .verb = "delete-records",
+		.usage = "TOPIC PARTITION OFFSET|high-watermark",
+		.summary = "let a log start later",
+		.text = "What lies below OFFSET cannot be read any more. The new start is on stable\n"
+			"storage when this returns, and never moves back. Not for internal topics\n"
+			"and those whose cleanup.policy has no \"delete\".",
+		.args_min = 3, .args_max = 3, .run = partition_delete_records,
+	}, {
 		.group = "segment", .verb = "list", .usage = "TOPIC PARTITION",
 		.summary = "the segments of a partition",
 		.args_min = 2, .args_max = 2, .run = segment_list,
+	}, {
+		.group = "epoch", .verb = "list", .usage = "TOPIC PARTITION",
+		.summary = "the leader epochs of a partition, and where they begin",
+		.args_min = 2, .args_max = 2, .run = epoch_list,
+	}, {
+		.group = "segment", .verb = "retired", .usage = "[TOPIC [PARTITION]]",
+		.summary = "segments that left a log and whose files are still there",
+		.text = "delayed: file.delete.delay.ms is not over. held: somebody reads it. ready:\n"
+			"to be deleted. emptied: the same, and the module has given the room back,\n"
+			"as no daemon is there. taken: being deleted.",
+		.args_max = 2, .run = segment_retired,
+	}, {
+		.group = "segment", .verb = "clean", .usage = "[TOPIC [PARTITION]]",
+		.summary = "delete files of retired segments, without a daemon",
+		.text = "A daemon does so by itself.",
+		.args_max = 2, .run = segment_clean,
+	}, {
+		.group = "retention", .verb = "run", .usage = "[TOPIC [PARTITION]]",
+		.summary = "let go now what retention does not keep",
+		.text = "Otherwise the module looks every --retention-check-ms of \"instance set\".\n"
+			"Goes on in the background.",
+		.args_max = 2, .run = retention_run,
 	}, {
 		.group = "stats", .usage = "[TOPIC [PARTITION]] [--interval SECONDS [--count N]]",
 		.summary = "counters since the partitions were opened",

@@ -71,10 +71,28 @@ static void say_partition(const struct watch *watch, const struct partition_info
 	putchar('\n');
 }
 
+static void say_retired(const struct watch *watch, const struct retired_info *info)
+{
+	const char *now = time_text(clock_ms(CLOCK_REALTIME));
+
+	if (watch->ctl->json) {
+		struct json_object *o = json_new();
+
+		json_text(o, "time", now);
+		json_text(o, "event", "retired");
+		json_text(o, "topic", info->topic);
+		json_number(o, "partition", info->index);
+		json_print(o, true);
+		return;
+	}
+	printf("%s retired %s/%" PRIu32 " has files to delete\n", now, info->topic, info->index);
+}
+
 static int on_event(void *arg, uint8_t command, struct nlattr **attrs)
 {
 	struct partition_info partition;
 	struct instance_info instance;
+	struct retired_info retired;
 	struct watch *watch = arg;
 
 	if (!watch->left)
@@ -83,6 +101,8 @@ static int on_event(void *arg, uint8_t command, struct nlattr **attrs)
 		say_instance(watch, &instance);
 	else if (command == PLOG_CMD_PARTITION_NTF && partition_decode(attrs, &partition))
 		say_partition(watch, &partition);
+	else if (command == PLOG_CMD_RETIRED_NTF && retired_decode(attrs, &retired))
+		say_retired(watch, &retired);
 	else
 		return 0;
 	if (watch->left != UINT64_MAX)

@@ -13,8 +13,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-/* A relay payload and the attributes around it, or the longest label. */
-#define MESSAGE_SIZE	(PLOG_RELAY_MAX + 4096)
+/*
+ * The attributes of any request, the longest label among them; libnl clears as much
+ * for each, so that only a relay's, with its payload, is larger.
+ */
+#define MESSAGE_SIZE	(PLOG_LABEL_MAX + 4096)
+#define RELAY_SIZE	(PLOG_RELAY_MAX + 4096)
 
 struct net {
 	struct nl_sock *socket;
@@ -88,9 +92,9 @@ void net_close(struct net *net)
 	free(net);
 }
 
-struct nl_msg *net_message(struct net *net, uint8_t command, int flags)
+static struct nl_msg *message_new(struct net *net, uint8_t command, int flags, size_t size)
 {
-	struct nl_msg *msg = nlmsg_alloc_size(MESSAGE_SIZE);
+	struct nl_msg *msg = nlmsg_alloc_size(size);
 
 	if (!msg || !genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, net->family, 0, flags, command,
 				 PLOG_GENL_VERSION)) {
@@ -98,6 +102,11 @@ struct nl_msg *net_message(struct net *net, uint8_t command, int flags)
 		exit(EXIT_FAILED);
 	}
 	return msg;
+}
+
+struct nl_msg *net_message(struct net *net, uint8_t command, int flags)
+{
+	return message_new(net, command, flags, MESSAGE_SIZE);
 }
 
 /* ---- answers ---- */
@@ -423,7 +432,7 @@ int net_relay(struct net *net, struct json_object *request, unsigned int timeout
 	if (!socket)
 		return -EIO;
 	nl_socket_set_buffer_size(socket, 1 << 20, 0);
-	msg = net_message(net, PLOG_CMD_RELAY_REQUEST, 0);
+	msg = message_new(net, PLOG_CMD_RELAY_REQUEST, 0, RELAY_SIZE);
 	nest = nla_nest_start(msg, PLOG_A_RELAY | NLA_F_NESTED);
 	nla_put_u32(msg, PLOG_A_RELAY_COOKIE, relay.cookie);
 	nla_put(msg, PLOG_A_RELAY_PAYLOAD, strlen(text), text);

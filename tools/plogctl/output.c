@@ -215,3 +215,21 @@ void json_print(struct json_object *o, bool compact)
 	fflush(stdout);
 	json_object_put(o);
 }
+
+void listing_begin(struct listing *l, const struct ctl *ctl, const struct column *columns,
+		   size_t count)
+{
+	*l = (struct listing){ .ctl = ctl };
+	if (ctl->json)
+		l->all = json_list();
+	else
+		l->table = table_new(columns, count);
+}
+
+void listing_print(struct listing *l)
+{
+	if (l->all)
+		json_print(l->all, false);
+	else
+		table_print(l->table);
+}

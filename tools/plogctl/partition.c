@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Partitions and their segments. */
+/* Partitions, their segments and leader epochs. */
 #include "plogctl.h"
 
 #include <inttypes.h>
@@ -30,8 +30,10 @@ static void say_one(const struct ctl *ctl, const struct partition_info *p)
 	line("newest timestamp", "%s", time_text(p->max_timestamp));
 	line("size", "%s in %" PRIu32 " segment%s", size_text(ctl, p->bytes), p->segments,
 	     p->segments == 1 ? "" : "s");
-	line("flags", "%s%s%s%s%s", p->flags ? "" : "-",
+	line("flags", "%s%s%s%s%s%s%s", p->flags ? "" : "-",
 	     p->flags & PLOG_STATE_REPLICATED ? "replicated " : "",
+	     p->flags & PLOG_STATE_LEADER ? "leader " : "",
+	     p->flags & PLOG_STATE_BELOW_MIN_ISR ? "below-min-isr " : "",
 	     p->flags & PLOG_STATE_COMPACT ? "compact " : "",
 	     p->flags & PLOG_STATE_INTERNAL ? "internal " : "",
 	     p->flags & PLOG_STATE_LOG_APPEND_TIME ? "log-append-time" : "");
@@ -40,6 +42,14 @@ static void say_one(const struct ctl *ctl, const struct partition_info *p)
 	line("segment.ms", "%" PRIu64, p->segment_ms);
 	line("index.interval.bytes", "%" PRIu32, p->index_interval_bytes);
 	line("segment.index.bytes", "%" PRIu32, p->index_bytes);
+	line("segment.jitter.ms", "%" PRIu64, p->segment_jitter_ms);
+	line("preallocate", "%s", p->preallocate ? "true" : "false");
+	line("retention.ms", "%" PRId64, p->retention_ms);
+	line("retention.bytes", "%" PRId64, p->retention_bytes);
+	line("file.delete.delay.ms", "%" PRIu64, p->file_delete_delay_ms);
+	line("flush.messages", "%" PRIu64, p->flush_messages);
+	line("flush.ms", "%" PRIu64, p->flush_ms);
+	line("retired segments", "%" PRIu32, p->retired);
 }
 
 static void say_many(const struct ctl *ctl, const struct partition_list *list)
@@ -49,7 +59,7 @@ static void say_many(const struct ctl *ctl, const struct partition_list *list)
 		{ "HIGH", true }, { "END", true }, { "SIZE", true }, { "SEGMENTS", true },
 		{ "NEWEST", false }, { "ERROR", false },
 	};
-	struct table *t = table_new(columns, 10);
+	struct table *t = TABLE_NEW(columns);
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct partition_info *p = &list->entries[i];
@@ -132,15 +142,9 @@ int partition_show(struct ctl *ctl)
 
 /* ---- segments ---- */
 
-struct segments {
-	const struct ctl *ctl;
-	struct table *table;
-	struct json_object *all;
-};
-
 static void on_segment(void *arg, const struct segment_info *s)
 {
-	struct segments *out = arg;
+	struct listing *out = arg;
 
 	if (out->all) {
 		struct json_object *o = json_new();
@@ -152,6 +156,7 @@ static void on_segment(void *arg, const struct segment_info *s)
 		json_number(o, "max_timestamp", s->max_timestamp);
 		json_truth(o, "active", s->active);
 		json_number(o, "pins", s->pins);
+		json_unsigned(o, "generation", s->generation);
 		json_append(out->all, o);
 		return;
 	}
@@ -161,6 +166,7 @@ static void on_segment(void *arg, const struct segment_info *s)
 	table_cell(out->table, "%s", size_text(out->ctl, s->timeindex_bytes));
 	table_cell(out->table, "%s", time_text(s->max_timestamp));
 	table_cell(out->table, "%" PRIu32, s->pins);
+	table_cell(out->table, "%" PRIu64, s->generation);
 	table_cell(out->table, "%s", s->active ? "active" : "-");
 }
 
@@ -168,9 +174,10 @@ int segment_list(struct ctl *ctl)
 {
 	static const struct column columns[] = {
 		{ "BASE", true }, { "SIZE", true }, { "INDEX", true }, { "TIMEINDEX", true },
-		{ "NEWEST", false }, { "PINS", true }, { "STATE", false },
+		{ "NEWEST", false }, { "PINS", true }, { "GENERATION", true },
+		{ "STATE", false },
 	};
-	struct segments out = { .ctl = ctl };
+	struct listing out;
 	struct plog_error err;
 	struct net *net;
 	uint64_t index;
@@ -180,18 +187,53 @@ int segment_list(struct ctl *ctl)
 		return fail_usage(ctl, "%s", err.text);
 	ret = net_open(&net, &err);
 	if (!ret) {
-		if (ctl->json)
-			out.all = json_list();
-		else
-			out.table = table_new(columns, 7);
+		LISTING_BEGIN(&out, ctl, columns);
 		ret = kernel_segments(net, ctl->args[0], index, on_segment, &out, &err);
 	}
 	net_close(net);
 	if (ret)
 		return fail(&err);
-	if (out.all)
-		json_print(out.all, false);
-	else
-		table_print(out.table);
+	listing_print(&out);
+	return EXIT_OK;
+}
+
+/* ---- leader epochs ---- */
+
+static void on_epoch(void *arg, const struct epoch_info *e)
+{
+	struct listing *out = arg;
+
+	if (out->all) {
+		struct json_object *o = json_new();
+
+		json_number(o, "leader_epoch", e->epoch);
+		json_number(o, "start_offset", e->start);
+		json_append(out->all, o);
+		return;
+	}
+	table_cell(out->table, "%" PRId32, e->epoch);
+	table_cell(out->table, "%" PRId64, e->start);
+}
+
+int epoch_list(struct ctl *ctl)
+{
+	static const struct column columns[] = { { "EPOCH", true }, { "START", true } };
+	struct listing out;
+	struct plog_error err;
+	struct net *net;
+	uint64_t index;
+	int ret;
+
+	if (number_parse(ctl->args[1], 0, UINT32_MAX, "the partition", &index, &err))
+		return fail_usage(ctl, "%s", err.text);
+	ret = net_open(&net, &err);
+	if (!ret) {
+		LISTING_BEGIN(&out, ctl, columns);
+		ret = kernel_epochs(net, ctl->args[0], index, on_epoch, &out, &err);
+	}
+	net_close(net);
+	if (ret)
+		return fail(&err);
+	listing_print(&out);
 	return EXIT_OK;
 }

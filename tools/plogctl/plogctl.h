@@ -120,6 +120,8 @@ struct column {
 
 /* Exits with a message when memory ends. */
 struct table *table_new(const struct column *columns, size_t count);
+/* The same for an array: its length is counted once. */
+#define TABLE_NEW(columns)	table_new(columns, sizeof(columns) / sizeof((columns)[0]))
 /* Cells go left to right, then to the next row. */
 void table_cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints and frees it. */
@@ -146,6 +148,20 @@ void json_put(struct json_object *o, const char *key, struct json_object *value)
 void json_append(struct json_object *list, struct json_object *value);
 /* One document on stdout, indented, or on one line if @compact. Frees it. */
 void json_print(struct json_object *o, bool compact);
+
+/* What a command lists: rows of a table, or with --json objects of an array. */
+struct listing {
+	const struct ctl *ctl;
+	struct table *table;		/* NULL with --json */
+	struct json_object *all;	/* NULL without */
+};
+
+void listing_begin(struct listing *l, const struct ctl *ctl, const struct column *columns,
+		   size_t count);
+#define LISTING_BEGIN(l, ctl, columns) \
+	listing_begin(l, ctl, columns, sizeof(columns) / sizeof((columns)[0]))
+/* Prints and frees it. */
+void listing_print(struct listing *l);
 
 /* ---- net.c: the family ---- */
 
@@ -185,6 +201,19 @@ int net_relay(struct net *net, struct json_object *request, unsigned int timeout
 
 /* ---- kernel.c: requests and what they give ---- */
 
+#define INSTANCE_LIMITS 4
+
+/* What an instance refuses to pass. */
+struct instance_limit {
+	uint32_t attr;		/* PLOG_A_INSTANCE_MAX_* */
+	const char *option;	/* "--max-partitions" */
+	const char *name;	/* in JSON */
+	const char *title;	/* for people */
+	uint64_t min, max;
+};
+
+extern const struct instance_limit instance_limits[INSTANCE_LIMITS];
+
 struct instance_info {
 	uint32_t state;		/* PLOG_INSTANCE_* */
 	char data_dir[PLOG_LABEL_MAX + 1];
@@ -192,6 +221,9 @@ struct instance_info {
 	uint32_t online;
 	uint64_t incarnation;
 	char version[64];
+	uint32_t retention_check_ms;
+	uint32_t limits[INSTANCE_LIMITS];	/* in the order of instance_limits */
+	uint32_t descriptors;
 };
 
 struct partition_info {
@@ -204,6 +236,10 @@ struct partition_info {
 	int64_t log_start, high_watermark, last_stable, log_end, max_timestamp;
 	uint64_t bytes, segment_ms;
 	uint32_t segments, max_message_bytes, segment_bytes, index_interval_bytes, index_bytes;
+	int64_t retention_ms, retention_bytes;
+	uint64_t file_delete_delay_ms, segment_jitter_ms, flush_messages, flush_ms;
+	bool preallocate;
+	uint32_t retired;
 };
 
 struct partition_list {
@@ -213,9 +249,21 @@ struct partition_list {
 
 struct segment_info {
 	int64_t base_offset, max_timestamp;
-	uint64_t bytes;
+	uint64_t bytes, generation;
 	uint32_t index_bytes, timeindex_bytes, pins;
 	bool active;
+};
+
+struct retired_info {
+	char topic[PLOG_TOPIC_SIZE];
+	uint32_t index, pins, state;	/* PLOG_RETIRED_STATE_* */
+	int64_t base_offset;
+	uint64_t bytes;
+};
+
+struct epoch_info {
+	int32_t epoch;
+	int64_t start;
 };
 
 struct stats_info {
@@ -227,7 +275,9 @@ struct stats_info {
 int kernel_instance_get(struct net *net, struct instance_info *info, struct plog_error *err);
 /* As above, but -ENODEV with advice if there is no running instance. */
 int kernel_instance_need(struct net *net, struct instance_info *info, struct plog_error *err);
-int kernel_instance_set(struct net *net, const struct datadir *dir, struct plog_error *err);
+/* @dir NULL: only limits.  @limits: 0 leaves one as it is. */
+int kernel_instance_set(struct net *net, const struct datadir *dir,
+			const uint32_t limits[INSTANCE_LIMITS], struct plog_error *err);
 int kernel_instance_stop(struct net *net, struct plog_error *err);
 
 /* Put a partition into service: opens its folder, making one that is missing (*@made). */
@@ -253,11 +303,35 @@ const struct partition_info *partition_list_topic(const struct partition_list *l
 int kernel_segments(struct net *net, const char *topic, uint32_t partition,
 		    void (*fn)(void *arg, const struct segment_info *info), void *arg,
 		    struct plog_error *err);
+/* How often retention looks at each partition, of an instance that runs. */
+int kernel_retention_check(struct net *net, uint32_t ms, struct plog_error *err);
+/* All (@topic NULL), a topic's (@partition NULL), or one: in the background. */
+int kernel_retention_run(struct net *net, const char *topic, const uint32_t *partition,
+			 struct plog_error *err);
+int kernel_partition_roll(struct net *net, const char *topic, uint32_t partition,
+			  struct plog_error *err);
+int kernel_delete_records(struct net *net, const char *topic, uint32_t partition,
+			  int64_t log_start, struct plog_error *err);
+int kernel_retired(struct net *net, const char *topic, const uint32_t *partition,
+		   void (*fn)(void *arg, const struct retired_info *info), void *arg,
+		   struct plog_error *err);
+/* Become the one who deletes it, without a daemon; and say how it went (0, or not). */
+int kernel_retired_take(struct net *net, const struct retired_info *info, struct plog_error *err);
+int kernel_retired_done(struct net *net, const struct retired_info *info, int failed,
+			struct plog_error *err);
+const char *retired_state_text(uint32_t state);
+bool retired_decode(struct nlattr **attrs, struct retired_info *info);
+
+int kernel_epochs(struct net *net, const char *topic, uint32_t partition,
+		  void (*fn)(void *arg, const struct epoch_info *info), void *arg,
+		  struct plog_error *err);
 /* Totals (@topic NULL) or one partition's. */
 int kernel_stats(struct net *net, const char *topic, uint32_t partition,
 		 struct stats_info *stats, struct plog_error *err);
 int kernel_stats_all(struct net *net, struct stats_info **stats, size_t *count,
 		     struct plog_error *err);
+/* The order of those: by topic and partition. */
+int stats_by_place(const void *a, const void *b);
 
 /* Read a nest of a message; false if it is absent or malformed. */
 bool instance_decode(struct nlattr **attrs, struct instance_info *info);
@@ -333,7 +407,13 @@ int topic_delete(struct ctl *ctl);
 int topic_alter(struct ctl *ctl);
 int topic_configs(struct ctl *ctl);
 int partition_show(struct ctl *ctl);
+int partition_roll(struct ctl *ctl);
+int partition_delete_records(struct ctl *ctl);
 int segment_list(struct ctl *ctl);
+int epoch_list(struct ctl *ctl);
+int segment_retired(struct ctl *ctl);
+int segment_clean(struct ctl *ctl);
+int retention_run(struct ctl *ctl);
 int stats_show(struct ctl *ctl);
 int monitor(struct ctl *ctl);
 int version_show(struct ctl *ctl);

@@ -17,18 +17,27 @@ static const struct counter {
 	const char *name;	/* in JSON and in the list of one */
 	const char *title;	/* in the table */
 	bool bytes;
+	bool now;		/* no counter: as it is now */
 } counters[] = {
-	{ PLOG_A_STATS_APPENDS, "appends", "APPENDS", false },
-	{ PLOG_A_STATS_RECORDS, "records", "RECORDS", false },
-	{ PLOG_A_STATS_APPEND_BYTES, "append_bytes", "IN", true },
-	{ PLOG_A_STATS_APPEND_REFUSED, "append_refused", "REFUSED", false },
-	{ PLOG_A_STATS_READS, "reads", "READS", false },
-	{ PLOG_A_STATS_READ_BYTES, "read_bytes", "OUT", true },
-	{ PLOG_A_STATS_WAKEUPS, "wakeups", "WAKEUPS", false },
-	{ PLOG_A_STATS_ROLLS, "rolls", "ROLLS", false },
-	{ PLOG_A_STATS_FSYNCS, "fsyncs", "FSYNCS", false },
-	{ PLOG_A_STATS_RECOVERED_BYTES, "recovered_bytes", "RECOVERED", true },
-	{ PLOG_A_STATS_TRUNCATED_BYTES, "truncated_bytes", "TRUNCATED", true },
+	{ PLOG_A_STATS_APPENDS, "appends", "APPENDS", false, false },
+	{ PLOG_A_STATS_RECORDS, "records", "RECORDS", false, false },
+	{ PLOG_A_STATS_APPEND_BYTES, "append_bytes", "IN", true, false },
+	{ PLOG_A_STATS_APPEND_REFUSED, "append_refused", "REFUSED", false, false },
+	{ PLOG_A_STATS_READS, "reads", "READS", false, false },
+	{ PLOG_A_STATS_READ_BYTES, "read_bytes", "OUT", true, false },
+	{ PLOG_A_STATS_WAKEUPS, "wakeups", "WAKEUPS", false, false },
+	{ PLOG_A_STATS_ROLLS, "rolls", "ROLLS", false, false },
+	{ PLOG_A_STATS_FSYNCS, "fsyncs", "FSYNCS", false, false },
+	{ PLOG_A_STATS_RECOVERED_BYTES, "recovered_bytes", "RECOVERED", true, false },
+	{ PLOG_A_STATS_TRUNCATED_BYTES, "truncated_bytes", "TRUNCATED", true, false },
+	{ PLOG_A_STATS_LOOKUPS, "lookups", "LOOKUPS", false, false },
+	{ PLOG_A_STATS_SYNC_ERRORS, "sync_errors", "SYNCERR", false, false },
+	{ PLOG_A_STATS_INDEX_REBUILDS, "index_rebuilds", "REBUILDS", false, false },
+	{ PLOG_A_STATS_RETIRED_SEGMENTS, "retired_segments", "RETIRED", false, false },
+	{ PLOG_A_STATS_RETIRED_BYTES, "retired_bytes", "RETIRED SIZE", true, false },
+	{ PLOG_A_STATS_WAITERS, "waiters", "WAITERS", false, true },
+	{ PLOG_A_STATS_OPEN_FILES, "open_files", "FILES", false, true },
+	{ PLOG_A_STATS_PINS, "pins", "PINS", false, true },
 };
 
 #define COUNTERS (sizeof(counters) / sizeof(counters[0]))
@@ -81,18 +90,25 @@ static int sample_take(const struct ctl *ctl, struct net *net, uint32_t index,
 /* What was counted since @before; a partition opened anew starts from zero. */
 static void subtract(struct sample *now, const struct sample *before)
 {
+	size_t j = 0;
+
+	/* Both are sorted, the totals with their empty name first. */
 	for (size_t i = 0; i < now->count; i++) {
 		struct stats_info *n = &now->entries[i];
+		const struct stats_info *b;
+		int order = -1;
 
-		for (size_t j = 0; j < before->count; j++) {
-			const struct stats_info *b = &before->entries[j];
+		while (j < before->count &&
+		       (order = stats_by_place(&before->entries[j], n)) < 0)
+			j++;
+		if (j == before->count || order)
+			continue;
+		b = &before->entries[j++];
+		for (size_t k = 0; k < COUNTERS; k++) {
+			uint32_t attr = counters[k].attr;
 
-			if (b->index != n->index || strcmp(b->topic, n->topic))
-				continue;
-			for (int k = 0; k <= PLOG_A_STATS_MAX; k++)
-				if (n->counters[k] >= b->counters[k])
-					n->counters[k] -= b->counters[k];
-			break;
+			if (!counters[k].now && n->counters[attr] >= b->counters[attr])
+				n->counters[attr] -= b->counters[attr];
 		}
 	}
 }

@@ -120,7 +120,7 @@ static void say_config(const struct ctl *ctl, const struct datadir_topic *topic)
 
 	if (!topic->config.count && !option_given(ctl, "--all"))
 		return;
-	t = table_new(columns, 4);
+	t = TABLE_NEW(columns);
 	for (size_t i = 0; i < topic->config.count; i++) {
 		table_cell(t, "%s", topic->config.entries[i].key);
 		table_cell(t, "%s", topic->config.entries[i].value);
@@ -147,7 +147,7 @@ static void say_partitions(const struct ctl *ctl, const struct partition_info *p
 		{ "END", true }, { "SIZE", true }, { "SEGMENTS", true }, { "OWNER", false },
 		{ "MODE", false },
 	};
-	struct table *t = table_new(columns, 9);
+	struct table *t = TABLE_NEW(columns);
 
 	for (size_t i = 0; i < count; i++) {
 		table_cell(t, "%" PRIu32, parts[i].index);
@@ -318,7 +318,7 @@ int topic_list(struct ctl *ctl)
 		if (ctl->json)
 			all = json_list();
 		else
-			t = table_new(columns, 5);
+			t = TABLE_NEW(columns);
 		for (size_t i = 0; i < count; i++)
 			list_row(ctl, t, all, &topics[i], &parts);
 		if (all)
@@ -583,7 +583,7 @@ int topic_configs(struct ctl *ctl)
 		json_print(all, false);
 		return EXIT_OK;
 	}
-	t = table_new(columns, 4);
+	t = TABLE_NEW(columns);
 	for (size_t i = 0; i < count; i++) {
 		table_cell(t, "%s", keys[i].name);
 		table_cell(t, "%s", keys[i].initial);

@@ -244,13 +244,69 @@ static int apply(struct datadir_topic *topic, const struct topic_change *change,
 	return ret ? ret : apply_owner(topic, change, err);
 }
 
+/* Partitions that are on their way out. */
+struct closing {
+	const char *topic;
+	uint32_t from;
+	size_t left;
+};
+
+static int on_event(void *arg, uint8_t command, struct nlattr **attrs)
+{
+	struct closing *c = arg;
+	struct partition_info info;
+
+	(void)command;
+	if (partition_decode(attrs, &info) && info.state == PLOG_PARTITION_CLOSED &&
+	    info.index >= c->from && !strcmp(info.topic, c->topic) && c->left)
+		c->left--;
+	return 0;
+}
+
+/*
+ * The module has not taken all of the new partitions: none of them stays.  Whether it
+ * takes them shows only when they are there, and a crash must not leave a part of them,
+ * so the file comes first, as for a topic that is created.
+ */
+static void take_back(struct net *net, struct datadir *dir, const struct datadir_topic *before)
+{
+	struct closing closing = { before->name, before->partitions, 0 };
+	struct partition_list now;
+	struct plog_error err;
+
+	if (!kernel_partition_list(net, before->name, &now, NULL)) {
+		for (size_t i = 0; i < now.count; i++)
+			if (now.entries[i].index >= before->partitions &&
+			    !kernel_partition_del(net, before->name, now.entries[i].index, NULL))
+				closing.left++;
+		partition_list_free(&now);
+	}
+	/* What still closes may write into its folder, and keeps its name. */
+	while (closing.left && net_events_wait(net, 1000, on_event, &closing) > 0)
+		;
+	if (datadir_topic_shrink(dir, before, &err))
+		warn("topic %s keeps its new partitions: %s", before->name, err.text);
+}
+
+static int grow(struct net *net, struct datadir *dir, const struct datadir_topic *before,
+		const struct datadir_topic *topic, struct plog_error *err)
+{
+	int ret = datadir_topic_write(dir, topic, err);
+
+	if (!ret)
+		ret = serve(net, dir, topic, before->partitions, err);
+	if (ret)
+		take_back(net, dir, before);
+	return ret;
+}
+
 int local_topic_alter(struct net *net, const char *label, const char *name,
 		      const struct topic_change *change, struct datadir_topic *topic,
 		      struct plog_error *err)
 {
+	struct datadir_topic before = { 0 };
 	struct partition_list now = { 0 };
 	struct datadir *dir;
-	uint32_t before;
 	int ret;
 
 	memset(topic, 0, sizeof(*topic));
@@ -258,18 +314,21 @@ int local_topic_alter(struct net *net, const char *label, const char *name,
 	if (ret)
 		return ret;
 	ret = datadir_topic_read(dir, name, topic, err);
-	before = topic->partitions;
+	if (!ret)
+		ret = datadir_topic_read(dir, name, &before, err);
 	if (!ret)
 		ret = apply(topic, change, err);
-	if (!ret)
+	if (!ret && topic->partitions > before.partitions)
+		ret = grow(net, dir, &before, topic, err);
+	else if (!ret)
 		ret = datadir_topic_write(dir, topic, err);
 	if (!ret)
 		ret = kernel_partition_list(net, name, &now, err);
 	for (size_t i = 0; !ret && i < now.count; i++)
-		ret = kernel_partition_set(net, topic, now.entries[i].index, err);
-	if (!ret)
-		ret = serve(net, dir, topic, before, err);
+		if (now.entries[i].index < before.partitions)
+			ret = kernel_partition_set(net, topic, now.entries[i].index, err);
 	partition_list_free(&now);
+	datadir_topic_clear(&before);
 	datadir_close(dir);
 	return ret;
 }

@@ -104,6 +104,8 @@ static int topic_parse(struct json_object *o, struct datadir_topic *topic,
 	if (json_object_object_get_ex(o, "node", &node))
 		topic->node = json_object_get_boolean(node);
 	if (json_object_object_get_ex(o, "config", &config)) {
+		if (!json_object_is_type(config, json_type_object))
+			goto bad;
 		json_object_object_foreach(config, key, value) {
 			const char *text = json_object_get_string(value);
 
