@@ -28,9 +28,15 @@ static void on_state(struct plog_partition *p, u32 state, int error)
 	env.state = state;
 }
 
-static const struct plog_partition_events events = { on_visible, on_state };
+static bool on_retired(struct plog_partition *p)
+{
+	(void)p;
+	return env.deletes;
+}
 
-static void remove_tree(const char *dir)
+static const struct plog_partition_events events = { on_visible, on_state, on_retired };
+
+static void empty_tree(const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
@@ -39,13 +45,23 @@ static void remove_tree(const char *dir)
 		unlinkat(dirfd(d), e->d_name, 0);
 	if (d)
 		closedir(d);
+}
+
+static void remove_tree(const char *dir)
+{
+	empty_tree(dir);
 	rmdir(dir);
 }
 
 /* In memory where that is to be had: there are thousands of syncs. */
 static char *make_dir(char dir[64])
 {
-	snprintf(dir, 64, "%s/plog-engine-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	const char *in = getenv("PLOG_ENGINE_DIR");	/* of ./check, which removes it */
+
+	if (!in)
+		in = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
+	if (snprintf(dir, 64, "%s/plog-engine-XXXXXX", in) >= 64)
+		return NULL;
 	return mkdtemp(dir);
 }
 
@@ -65,8 +81,11 @@ int env_setup(void **state)
 int env_teardown(void **state)
 {
 	(void)state;
-	shim_fail_alloc = 0;
-	shim_file_fault = NULL;
+	/* what a test that failed has left; the engine's workers may be about to look at it */
+	if (__atomic_load_n(&shim_fail_alloc, __ATOMIC_RELAXED))
+		__atomic_store_n(&shim_fail_alloc, 0, __ATOMIC_RELAXED);
+	if (shim_file_fault)
+		shim_file_fault = NULL;
 	shim_killed = false;
 	if (env.p)
 		env_close();
@@ -340,6 +359,11 @@ void file_remove(const char *name)
 void env_wipe(void)
 {
 	remove_tree(env.dir);
+}
+
+void env_empty(void)
+{
+	empty_tree(env.dir);
 }
 
 void env_snapshot(char to[64])

@@ -32,6 +32,7 @@ struct env {
 	struct plog_partition *p;
 	int visible;		/* calls of the event */
 	unsigned int state;	/* of the last state event */
+	bool deletes;		/* somebody unlinks what is retired */
 	char log[8192];		/* what the engine printed */
 	uint8_t *buf;		/* BATCH_MAX bytes */
 };
@@ -89,8 +90,9 @@ void file_remove(const char *name);
 
 /* Copy the directory to a new one, which takes its place: a crash whose disk is kept. */
 void env_snapshot(char to[64]);
-/* Remove the directory. */
+/* Remove the directory, or only what is in it. */
 void env_wipe(void);
+void env_empty(void);
 
 #define FIRST_LOG "00000000000000000000.log"
 #define FIRST_INDEX "00000000000000000000.index"

@@ -26,6 +26,8 @@ APIS = [
     ("metadata", 3, range(0, 14)), ("find_coordinator", 10, range(0, 3)),
     ("api_versions", 18, range(0, 5)),
     ("create_topics", 19, range(2, 8)), ("delete_topics", 20, range(1, 7)),
+    ("delete_records", 21, range(0, 3)),
+    ("offset_for_leader_epoch", 23, range(2, 5)),
 ]
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "budget.h"
+#include "kafka/arena.h"
 #include "kafka/error.h"
 #include "kafka/fetch_session.h"
 #include "peers.h"
@@ -63,6 +64,63 @@ static void budget(void **state)
 	retried[2] = 0;
 	budget_set_limit(&b, 1000);
 	assert_int_equal(retried[2], 1);
+}
+
+/* What is there already counts, room or not. */
+static void budget_charged(void **state)
+{
+	struct budget b;
+	int a = 0, c = 0, d = 0;
+
+	(void)state;
+	memset(retried, 0, sizeof(retried));
+	for (int i = 0; i < 4; i++)
+		waiters[i] = (struct budget_waiter){ .retry = retry };
+	budget_init(&b, 100);
+	assert_true(budget_take(&b, &a, 10, &waiters[0]));
+	budget_charge(&b, 200);
+	assert_int_equal(b.used, 210);
+	assert_true(budget_take(&b, &c, 10, &waiters[1]));	/* beyond the limit */
+	assert_false(budget_take(&b, &d, 10, &waiters[2]));
+	budget_give(&b, 210);
+	assert_int_equal(retried[2], 1);
+	assert_true(budget_take(&b, &d, 10, &waiters[2]));
+}
+
+static size_t grown;
+
+static void on_grown(void *arg, size_t bytes)
+{
+	assert_ptr_equal(arg, &grown);
+	grown += bytes;
+}
+
+/* What an arena holds beyond a chunk of ordinary size. */
+static void arena_extra(void **state)
+{
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, 1 << 20);
+	assert_non_null(arena_alloc(&a, 1000));
+	assert_non_null(arena_alloc(&a, ARENA_ORDINARY - 1008));
+	assert_int_equal(a.extra, 0);
+	assert_non_null(arena_alloc(&a, 1000));
+	assert_int_equal(a.extra, ARENA_ORDINARY);
+	a.grown = on_grown;
+	a.grown_arg = &grown;
+	assert_non_null(arena_alloc(&a, 1000));
+	assert_int_equal(grown, 0);
+	assert_non_null(arena_alloc(&a, 100000));
+	assert_int_equal(grown, 100000);
+	assert_int_equal(a.extra, ARENA_ORDINARY + 100000);
+	arena_free(&a);
+	assert_int_equal(a.extra, 0);
+	/* a first one that is large */
+	assert_non_null(arena_alloc(&a, 100000));
+	assert_int_equal(a.extra, 100000 - ARENA_ORDINARY);
+	assert_int_equal(grown, 100000);
+	arena_free(&a);
 }
 
 /* Without an owner: never beyond the limit, and not in the way of those who may. */
@@ -299,6 +357,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(budget),
+		cmocka_unit_test(budget_charged),
+		cmocka_unit_test(arena_extra),
 		cmocka_unit_test(budget_without_right),
 		cmocka_unit_test(peers_count),
 		cmocka_unit_test(siphash),

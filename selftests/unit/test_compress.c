@@ -31,6 +31,7 @@ static int expand(unsigned int codec, const uint8_t *in, size_t n, size_t step, 
 		  size_t *size)
 {
 	struct decompressor *d;
+	size_t room = 0;
 	/* blocks of their own, so that the sanitizer sees one byte too many */
 	uint8_t *copy = malloc(n ? n : 1), *piece = malloc(step);
 	ssize_t got;
@@ -44,7 +45,11 @@ static int expand(unsigned int codec, const uint8_t *in, size_t n, size_t step, 
 	if (!err) {
 		while ((got = decompress_read(d, piece, step)) > 0) {
 			assert_true((size_t)got <= step);
-			*out = realloc(*out, *size + (size_t)got);
+			if (*size + (size_t)got > room) {
+				room = 2 * (*size + (size_t)got);
+				*out = realloc(*out, room);
+				assert_non_null(*out);
+			}
 			memcpy(*out + *size, piece, (size_t)got);
 			*size += (size_t)got;
 		}

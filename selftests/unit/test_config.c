@@ -83,6 +83,7 @@ static void defaults(void **state)
 	assert_true(c->delete_enable);
 	assert_int_equal(c->fetch_max, 57671680);
 	assert_int_equal(c->fetch_sessions, 1000);
+	assert_int_equal(c->retention_check_ms, 300000);
 	assert_true(c->network_threads >= 1);
 	assert_int_equal(config_request_memory(c), 2 * 104857600ULL + (64 << 20));
 	config_free(c);

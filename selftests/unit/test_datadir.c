@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -484,6 +485,41 @@ static void folders_bear_the_id(void **state)
 	datadir_close(dir);
 }
 
+static void many_folders(void **state)
+{
+	struct plog_error err = { "" };
+	char wanted[128], text[128], name[64], id[DATADIR_ID_TEXT + 1];
+	struct datadir_topic topic;
+	struct datadir *dir;
+	int i;
+
+	(void)state;
+	/* so many are synced together, which must leave the same behind */
+	dir = open_it(0);
+	make_topic(dir, "t", 40);
+	assert_int_equal(datadir_topic_read(dir, "t", &topic, &err), 0);
+	assert_int_equal(topic.partitions, 40);
+	datadir_id_text(topic.id, id);
+	snprintf(wanted, sizeof(wanted), "version: 0\ntopic_id: %s", id);
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "t-%d/partition.metadata", i);
+		get(name, text, sizeof(text));
+		assert_string_equal(text, wanted);
+	}
+	/* what a crash has left empty or taken is made good by the next change */
+	put("t-7/partition.metadata", "");
+	assert_int_equal(unlink(path("t-8/partition.metadata")), 0);
+	topic.partitions = 41;
+	assert_int_equal(datadir_topic_write(dir, &topic, &err), 0);
+	for (i = 7; i < 41; i += i == 8 ? 32 : 1) {
+		snprintf(name, sizeof(name), "t-%d/partition.metadata", i);
+		get(name, text, sizeof(text));
+		assert_string_equal(text, wanted);
+	}
+	datadir_topic_clear(&topic);
+	datadir_close(dir);
+}
+
 static void create_refuses(void **state)
 {
 	struct datadir_topic topic;
@@ -547,6 +583,22 @@ static void longest_name(void **state)
 	datadir_close(dir);
 }
 
+/* A growth that was refused. */
+static void growth_is_taken_back(struct datadir *dir, struct datadir_topic *before)
+{
+	struct datadir_topic topic;
+	struct plog_error err;
+
+	assert_int_equal(datadir_topic_shrink(dir, before, &err), 0);
+	assert_false(exists("t-2"));
+	assert_true(exists("t-1/partition.metadata"));
+	/* t.topic, its two folders, and nothing to be swept */
+	assert_int_equal(entries("."), 3);
+	assert_int_equal(datadir_topic_read(dir, "t", &topic, &err), 0);
+	assert_int_equal(topic.partitions, 2);
+	datadir_topic_clear(&topic);
+}
+
 static void more_partitions(void **state)
 {
 	struct datadir_topic topic;
@@ -565,6 +617,8 @@ static void more_partitions(void **state)
 	datadir_topic_clear(&topic);
 	assert_int_equal(datadir_topic_read(dir, "t", &topic, &err), 0);
 	assert_int_equal(topic.partitions, 5);
+	topic.partitions = 2;
+	growth_is_taken_back(dir, &topic);
 	datadir_topic_clear(&topic);
 	datadir_topic_init(&topic, "none");
 	assert_int_equal(datadir_topic_write(dir, &topic, &err), -ENOENT);
@@ -762,82 +816,50 @@ static void owner_overrides(void **state)
 	datadir_topic_clear(&topic);
 }
 
-/* ---- properties ---- */
-
-static void properties_format(void **state)
-{
-	static const char text[] =
-		"# comment\n"
-		"! another\n"
-		"\n"
-		"   a = 1\r\n"
-		"b:2\r"
-		"c 3\n"
-		"d\n"
-		"e=one \\\n    two\\\r\n three\n"
-		"f\\=\\:\\ g=\\u00e9\\t\\ud83d\\ude00\\q\n"
-		"h=  \\  x  \n"
-		"a=again\n"
-		"last=\\";
-	struct properties p;
-	struct plog_error err;
-
-	(void)state;
-	properties_init(&p);
-	assert_int_equal(properties_parse(&p, text, sizeof(text) - 1, "x", &err), 0);
-	assert_string_equal(properties_get(&p, "a"), "again");
-	assert_string_equal(properties_get(&p, "b"), "2");
-	assert_string_equal(properties_get(&p, "c"), "3");
-	assert_string_equal(properties_get(&p, "d"), "");
-	assert_string_equal(properties_get(&p, "e"), "one twothree");
-	assert_string_equal(properties_get(&p, "f=: g"), "\xc3\xa9\t\xf0\x9f\x98\x80q");
-	assert_string_equal(properties_get(&p, "h"), "  x  ");
-	assert_string_equal(properties_get(&p, "last"), "");
-	assert_int_equal(properties_find(&p, "d")->line, 7);
-	assert_int_equal(p.count, 8);
-	assert_true(properties_unset(&p, "d"));
-	assert_false(properties_unset(&p, "d"));
-	properties_clear(&p);
-
-	assert_int_equal(properties_parse(&p, "a=\0b", 4, "x", &err), -EINVAL);
-	assert_int_equal(properties_parse(&p, "a=\\u12", 6, "x", &err), -EINVAL);
-	assert_int_equal(properties_parse(&p, "a=\\ud800", 8, "x", &err), -EINVAL);
-	assert_int_equal(properties_parse(&p, "a=\\u0000", 8, "x", &err), -EINVAL);
-	assert_int_equal(properties_parse(&p, "ok=1\n\n : 2", 10, "name", &err), -EINVAL);
-	assert_string_equal(err.text, "name, line 3: a value without a key");
-	properties_clear(&p);
-}
-
-static void properties_files(void **state)
-{
-	struct properties out, in;
-	struct plog_error err;
-	int dirfd;
-
-	(void)state;
-	dirfd = open(root, O_RDONLY | O_DIRECTORY);
-	properties_init(&out);
-	properties_init(&in);
-	assert_int_equal(properties_set(&out, " k=:#!\\", "  \n\\ v\t"), 0);
-	assert_int_equal(properties_set(&out, "empty", ""), 0);
-	assert_int_equal(properties_write(&out, dirfd, "f", "hello", 0640, &err), 0);
-	assert_int_equal(properties_read(&in, dirfd, "f", &err), 0);
-	assert_int_equal(in.count, 2);
-	assert_string_equal(properties_get(&in, " k=:#!\\"), "  \n\\ v\t");
-	assert_int_equal(properties_read(&in, dirfd, "g", &err), -ENOENT);
-	assert_int_equal(mkdir(path("d"), 0755), 0);
-	assert_int_equal(properties_read(&in, dirfd, "d", &err), -EINVAL);
-	assert_int_equal(truncate(path("f"), (1 << 20) + 1), 0);
-	assert_int_equal(properties_read(&in, dirfd, "f", &err), -EFBIG);
-	/* a failed write leaves nothing behind */
-	assert_true(properties_write(&out, dirfd, "d", NULL, 0640, &err) < 0);
-	assert_int_equal(entries(""), 2);
-	properties_clear(&out);
-	properties_clear(&in);
-	close(dirfd);
-}
-
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+/* Whoever is stopped in the middle of it keeps others out; whoever dies does not. */
+static void one_deletes_segments(void **state)
+{
+	struct plog_error err;
+	int fds[2], a, b, status;
+	char c = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(mkdir(path("t-0"), 0755), 0);
+	put("t-0/00000000000000000007.log", "log");
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		a = open(path("t-0"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		c = datadir_segments_lock(a) ? 'x' : 'l';
+		if (write(fds[1], &c, 1) != 1)
+			_exit(1);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	assert_int_equal(c, 'l');
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	a = open(path("t-0"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(datadir_segments_lock(a), -EAGAIN);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(datadir_segments_lock(a), 0);
+	b = open(path("t-0"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(datadir_segments_lock(b), -EAGAIN);
+	assert_int_equal(datadir_segment_delete(a, 7, &err), 0);
+	assert_int_equal(access(path("t-0/00000000000000000007.log"), F_OK), -1);
+	close(a);
+	assert_int_equal(datadir_segments_lock(b), 0);
+	close(b);
+	close(fds[0]);
+	close(fds[1]);
+}
 
 int main(void)
 {
@@ -846,8 +868,6 @@ int main(void)
 		cmocka_unit_test(id_text_known),
 		cmocka_unit_test(names),
 		cmocka_unit_test(owner_overrides),
-		cmocka_unit_test(properties_format),
-		CASE(properties_files),
 		CASE(lock_excludes),
 		CASE(lock_stays_with_descriptor),
 		CASE(lock_against_kafka),
@@ -859,6 +879,7 @@ int main(void)
 		CASE(meta),
 		CASE(topic_round_trip),
 		CASE(folders_bear_the_id),
+		CASE(many_folders),
 		CASE(create_refuses),
 		CASE(create_undoes),
 		CASE(longest_name),
@@ -868,6 +889,7 @@ int main(void)
 		CASE(leftovers_are_swept),
 		CASE(adopt_kafka),
 		CASE(bad_topic_files),
+		CASE(one_deletes_segments),
 	};
 
 	return cmocka_run_group_tests_name("datadir", tests, NULL, NULL);

@@ -348,6 +348,111 @@ static void test_sync_fails(void **state)
 	assert_int_equal(view().log_end, 5);
 }
 
+/* Locate from @offset; the offset behind what is given, or the error. */
+static int64_t located(int64_t offset, unsigned int bytes)
+{
+	struct plog_extent ext = { 0 };
+	struct plog_view v;
+	int64_t next;
+	int err;
+
+	err = plog_partition_locate(env.p, offset, bytes, PLOG_END_HW, true, &ext, &v);
+	next = ext.next_offset;
+	assert_int_equal(!!ext.length, !err);
+	plog_extent_put(&ext);
+	return err ? err : next;
+}
+
+/* What a filesystem takes away after a write that failed is not read as a log. */
+static void unsynced_lost(bool sync)
+{
+	static const uint8_t zeros[4096];
+	const long batch = (long)make_batch(env.buf, 1, 1000, 0, 0);
+	struct plog_reader early, late;
+	char value[1001];
+	int i;
+
+	assert_int_equal(env_open(), 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(put(1, 1000, i), i);
+	assert_int_equal(plog_partition_sync(env.p), 0);
+	for (; i < 10; i++)
+		assert_int_equal(put(1, 1000, i), i);
+	assert_int_equal(file_size(FIRST_LOG), 10 * batch);
+	plog_reader_init(&early, env.p, PLOG_END_HW);
+	plog_reader_init(&late, env.p, PLOG_END_HW);
+	strcpy(value, next_value(&early));
+	/* the middle of a value, its batch's header is there */
+	file_write(FIRST_LOG, 7 * batch + 500, zeros, 400);
+	assert_int_equal(located(0, 1 << 20), 10);
+	if (sync) {
+		inject(SHIM_SYNC, ".log", 0, 1, -EIO, 0);
+		assert_int_equal(plog_partition_sync(env.p), -EIO);
+	} else {
+		inject(SHIM_WRITEBACK, ".log", 0, 100, -EIO, 0);
+		/* readers see it before any writer or sync has come by */
+		assert_int_equal(located(0, 1 << 20), 7);
+		assert_int_equal(view().state, PLOG_PARTITION_ONLINE);
+		assert_int_equal(put(1, 1000, 1), -EROFS);
+		assert_int_equal(view().error, EIO);
+	}
+	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
+	assert_int_equal(view().log_end, 10);
+	assert_int_equal(located(0, 1 << 20), 7);
+	assert_int_equal(located(2, 3 * batch), 5);
+	assert_int_equal(located(6, 1), 7);
+	assert_int_equal(located(7, 1), -EIO);
+	assert_int_equal(located(7, 1 << 20), -EIO);
+	/* behind it is more that is whole */
+	assert_int_equal(located(8, 1 << 20), 10);
+	for (i = 0; i < 7; i++)
+		assert_int_equal(strlen(next_value(&late)), 1000);
+	assert_string_equal(next_value(&late), "-EIO");
+	/* this one had it all pinned before */
+	for (i = 1; i < 7; i++)
+		assert_int_equal(strlen(next_value(&early)), 1000);
+	assert_string_equal(next_value(&early), "-EIO");
+	plog_reader_release(&early);
+	plog_reader_release(&late);
+	/* of the header nothing is left: no index finds what is behind */
+	file_write(FIRST_LOG, 5 * batch, zeros, 100);
+	assert_int_equal(located(0, 1 << 20), 5);
+	assert_int_equal(located(5, 1 << 20), -EIO);
+	/* a sync had promised this: it is read as ever, and the CRC is the reader's business */
+	file_write(FIRST_LOG, 2 * batch + 500, zeros, 400);
+	assert_int_equal(located(0, 3 * batch), 3);
+	assert_string_not_equal(value, "");
+}
+
+static void test_sync_fails_bytes_lost(void **state)
+{
+	(void)state;
+	unsynced_lost(true);
+}
+
+static void test_writeback_fails(void **state)
+{
+	(void)state;
+	unsynced_lost(false);
+}
+
+/* Of an append with a sync no other error than EIO says that something was appended. */
+static void test_sync_of_append_fails(void **state)
+{
+	static const int errors[] = { -ENOSPC, -EDQUOT, -ENOMEM, -EINTR };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(view().log_end, i);
+		inject(SHIM_SYNC, ".log", 0, 1, errors[i], 0);
+		assert_int_equal(append_as(make_batch(env.buf, 1, 20, 0, 0), RAW,
+					   PLOG_APPEND_SYNC), -EIO);
+		assert_int_equal(view().log_end, i + 1);
+		env_close();
+	}
+}
+
 static void test_index_fails(void **state)
 {
 	(void)state;
@@ -388,7 +493,9 @@ static void test_no_index_at_all(void **state)
 
 static void test_roll_fails(void **state)
 {
+	char name[128];
 	size_t size;
+	FILE *file;
 
 	(void)state;
 	env.config.segment_bytes = 3000;
@@ -404,8 +511,14 @@ static void test_roll_fails(void **state)
 	make_batch(env.buf, 2, 500, 0, 1);
 	assert_int_equal(append(size), 4);
 	assert_int_equal(view().segments, 2);
-	inject(SHIM_TRUNCATE, ".log", 0, 1, -EIO, 0);
+	/* what an earlier log has left where the next segment goes cannot be cut */
 	put(2, 500, 1);
+	snprintf(name, sizeof(name), "%s/00000000000000000008.log", env.dir);
+	file = fopen(name, "w");
+	assert_non_null(file);
+	fputs("left over", file);
+	fclose(file);
+	inject(SHIM_TRUNCATE, ".log", 0, 1, -EIO, 0);
 	assert_int_equal(put(2, 500, 1), -EIO);
 	assert_int_equal(view().state, PLOG_PARTITION_ONLINE);
 	unharmed_on_disk(8);
@@ -722,7 +835,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_bad_batches), T(test_bad_sizes), T(test_permissions), T(test_short_writes),
 		T(test_cut_fails), T(test_refused_trap),
-		T(test_refused_records), T(test_sync_fails), T(test_index_fails),
+		T(test_refused_records), T(test_sync_fails), T(test_sync_fails_bytes_lost),
+		T(test_sync_of_append_fails), T(test_writeback_fails), T(test_index_fails),
 		T(test_no_index_at_all), T(test_roll_fails), T(test_state_file_fails),
 		T(test_read_fails), T(test_file_size_limit), T(test_killed), T(test_allocations),
 		T(test_truncate_allocations), T(test_crash_anywhere),

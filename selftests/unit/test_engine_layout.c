@@ -78,11 +78,45 @@ static void test_judge(void **state)
 	assert_int_not_equal(system(cmd), 0);
 }
 
+/* Indexes that lie about where a log begins have nothing to say of it. */
+static void test_left_indexes(void **state)
+{
+	uint8_t entries[2400];
+	struct plog_time_hit hit;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		put_unaligned_be64(5000 + i, entries + 12 * i);
+		put_unaligned_be32(3 * i, entries + 12 * i + 8);
+	}
+	file_write(FIRST_TIMEINDEX, 0, entries, sizeof(entries));
+	for (int i = 0; i < 300; i++) {
+		put_unaligned_be32(2 * i + 2, entries + 8 * i);
+		put_unaligned_be32(100 * i + 100, entries + 8 * i + 4);
+	}
+	file_write(FIRST_INDEX, 0, entries, sizeof(entries));
+	env.config.index_interval_bytes = 500;
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(put_at(1, 300, i, 1000 + i), i);
+		assert_int_equal(walk(PLOG_END_HW), i + 1);
+		assert_int_equal(plog_partition_lookup(env.p, 1000 + i, false, PLOG_END_HW, &hit),
+				 0);
+		assert_int_equal(hit.offset, i);
+	}
+	judge("--live");
+	env_close();
+	judge("");
+	assert_true(file_size(FIRST_INDEX) < 20 * 8);
+	assert_true(file_size(FIRST_TIMEINDEX) < 20 * 12);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_layout), T(test_times), T(test_judge) };
+	const struct CMUnitTest tests[] = { T(test_layout), T(test_times), T(test_judge),
+		T(test_left_indexes) };
 
 	return cmocka_run_group_tests_name("engine layout", tests, NULL, NULL);
 }

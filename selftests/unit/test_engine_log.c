@@ -415,6 +415,7 @@ static void test_replica(void **state)
 	(void)state;
 	env.config.segment_bytes = 5000;
 	assert_int_equal(env_open(), 0);
+	assert_int_equal(plog_partition_set_epoch(env.p, 4), 0);
 	for (int i = 0; i < 5; i++) {
 		uint8_t *at = env.buf + n;
 
@@ -511,9 +512,44 @@ static void test_idle(void **state)
 		put(1, 500, i);
 	assert_int_equal(walk(PLOG_END_HW), 300);
 	assert_int_equal(plog_partition_sync(env.p), 0);
+	/* a worker lets go of what was synced */
+	for (int i = 0; shim_open_files >= 128 * 3 + 20 && i < 5000; i++)
+		usleep(1000);
 	assert_true(shim_open_files < 128 * 3 + 20);
 	env_close();
 	assert_int_equal(shim_open_files, 0);
+}
+
+/* kmod/engine.h, which is not for tests */
+extern unsigned int plog_segments_max;
+
+static void test_segments_max(void **state)
+{
+	size_t size;
+
+	(void)state;
+	plog_segments_max = 3;
+	env.config.segment_bytes = 1000;
+	assert_int_equal(env_open(), 0);
+	put(1, 500, 0);
+	put(1, 500, 1);
+	put(1, 500, 2);
+	assert_int_equal(view().segments, 3);
+	/* no roll, no append; what is there stays readable */
+	size = make_batch(env.buf, 1, 500, 3, 3);
+	assert_int_equal(append(size), -ENOSPC);
+	assert_non_null(strstr(env.log, "segments_max"));
+	assert_int_equal(walk(PLOG_END_HW), 3);
+	/* nor is a log opened that has more, until it is allowed */
+	env_close();
+	plog_segments_max = 2;
+	assert_int_equal(env_open(), -E2BIG);
+	assert_non_null(strstr(env.log, "segments_max"));
+	plog_segments_max = 4;
+	assert_int_equal(env_open(), 0);
+	make_batch(env.buf, 1, 500, 3, 3);
+	assert_int_equal(append(size), 3);
+	plog_segments_max = 1u << 20;
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
@@ -526,7 +562,7 @@ int main(void)
 		T(test_roll_by_clock), T(test_roll_by_index), T(test_index_layout),
 		T(test_locate), T(test_high_watermark), T(test_log_start),
 		T(test_log_append_time), T(test_epoch), T(test_replica), T(test_segments),
-		T(test_closed), T(test_idle),
+		T(test_closed), T(test_idle), T(test_segments_max),
 	};
 
 	return cmocka_run_group_tests_name("engine log", tests, NULL, NULL);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Torn tails, damaged indexes, damaged state, foreign files: what opening makes of them. */
+#include <fcntl.h>
+
 #include "engine.h"
 
 /* Every offset can be found, and every time. */
@@ -116,6 +118,113 @@ static void test_torn_in_the_middle(void **state)
 	env_close();
 	assert_int_equal(env_open(), 0);
 	look_everywhere(52);
+}
+
+/* A truncation's cut of a whole segment was lost, and the log has grown over its base since. */
+static void test_cut_that_was_lost(void **state)
+{
+	long long to = 15;
+	uint8_t gone[4000];
+	size_t size;
+
+	(void)state;
+	env.config.segment_bytes = 3000;
+	assert_int_equal(env_open(), 0);
+	fill(40);
+	size = file_read("00000000000000000022.log", gone, sizeof(gone));
+	assert_int_equal(plog_partition_truncate(env.p, NULL, &to), 0);
+	assert_int_equal(to, 15);
+	/* of another size, so that the rolls come at other offsets */
+	while (view().log_end < 60)
+		put(1, 300, view().log_end);
+	env_crash();
+	assert_true(file_size("00000000000000000022.log") <= 0);
+	file_remove("plog.state");
+	file_write("00000000000000000022.log", 0, gone, size);
+	assert_int_equal(env_open(), 0);
+	assert_non_null(strstr(env.log, "do not follow"));
+	look_everywhere(60);
+	fill(10);
+	look_everywhere(70);
+}
+
+/* Where one segment has lost its end and the next all it had, the log ends in the first. */
+static void test_emptied_segment(void **state)
+{
+	size_t size = make_batch(env.buf, 1, 200, 0, 0);
+	uint8_t junk[100] = "junk";
+
+	(void)state;
+	env.config.segment_bytes = 3000;
+	assert_int_equal(env_open(), 0);
+	fill(25);
+	env_crash();
+	/* without a state file offsets may have gaps */
+	file_remove("plog.state");
+	file_cut("00000000000000000011.log", 9 * size);
+	file_write("00000000000000000022.log", 0, junk, sizeof(junk));
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().segments, 2);
+	look_everywhere(20);
+	fill(10);
+	look_everywhere(30);
+}
+
+/* Bytes written to the file that is written to now, and of those, what was synced. */
+static struct {
+	char name[40];
+	size_t written, synced;
+	int rolls;
+	bool late;
+} order;
+
+static int watch_order(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	(void)done;
+	if (!strstr(name, ".log"))
+		return 0;
+	if (op == SHIM_SYNC && !strcmp(name, order.name))
+		order.synced = order.written;
+	if (op != SHIM_WRITE)
+		return 0;
+	if (strcmp(name, order.name)) {
+		order.late |= order.synced != order.written;
+		order.rolls += order.name[0] != 0;
+		snprintf(order.name, sizeof(order.name), "%s", name);
+		order.written = order.synced = 0;
+	}
+	order.written = pos + len > order.written ? pos + len : order.written;
+	return 0;
+}
+
+/*
+ * A follower that began anew at its leader's start: where its segments need not meet, one is on
+ * the disk before the next has a batch.
+ */
+static void test_gaps_sync_before_roll(void **state)
+{
+	struct plog_fence f = { .leader_epoch = 0 };
+	s64 at = 100;
+
+	(void)state;
+	env.config.segment_bytes = 3000;
+	env.config.flags |= PLOG_STATE_REPLICATED;
+	assert_int_equal(env_open(), 0);
+	f.leader_epoch = view().leader_epoch;
+	assert_int_equal(plog_partition_start_at(env.p, &f, &at), 0);
+	memset(&order, 0, sizeof(order));
+	shim_file_fault = watch_order;
+	for (int i = 0; i < 60; i++) {
+		size_t n = make_batch(env.buf, 1, 200, i, 1000 + i);
+
+		at += i % 7 == 6 ? 5 : 1;
+		put_unaligned_be64(at, env.buf);
+		put_unaligned_be32(0, env.buf + 12);
+		assert_int_equal(append_as(n, ITER, PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA), at);
+	}
+	shim_file_fault = NULL;
+	assert_false(order.late);
+	assert_int_equal(order.rolls, 5);
 }
 
 /* A power cut takes the end of a segment that was not synced, but not the next one. */
@@ -404,8 +513,8 @@ static void test_old_format(void **state)
 static void test_other_files(void **state)
 {
 	static const char *const names[] = {
-		"leader-epoch-checkpoint", "partition.metadata", "00000000000000000000.log.deleted",
-		"00000000000000000007.log.cleaned", "00000000000000000007.log.swap",
+		"partition.metadata", "00000000000000000000.log.deleted",
+		"00000000000000000007.log.cleaned", "00000000000000000007.index.swap",
 		"0000000000000000000x.log", "99999999999999999999.log", "000.log",
 		"00000000000000000010.snapshot", "00000000000000000000.txnindex",
 	};
@@ -591,18 +700,48 @@ static void test_truncate_watermark(void **state)
 	assert_int_equal(view().high_watermark, 10);
 }
 
+/* A stop need not wait for a scan that nobody wants any more, and loses nothing by it. */
+static void test_abandoned(void **state)
+{
+	struct plog_dir *dir;
+	int fd;
+
+	(void)state;
+	env.config.segment_bytes = 3000;
+	assert_int_equal(env_open(), 0);
+	fill(40);
+	env_crash();
+	fd = open(env.dir, O_RDONLY | O_DIRECTORY);
+	assert_true(fd >= 0);
+	dir = plog_dir_get(fd);
+	close(fd);
+	assert_false(IS_ERR(dir));
+	env.p = plog_partition_create("test-0", dir, &env.config, NULL, NULL);
+	assert_false(IS_ERR(env.p));
+	plog_partition_abandon(env.p);
+	assert_int_equal(plog_partition_open(env.p), -ECANCELED);
+	assert_int_equal(view().state, PLOG_PARTITION_FAILED);
+	assert_int_equal(view().error, ECANCELED);
+	plog_partition_close(env.p, true);
+	plog_partition_put(env.p);
+	env.p = NULL;
+	assert_int_equal(env_open(), 0);
+	look_everywhere(40);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_torn_tail), T(test_flipped_bits), T(test_torn_in_the_middle),
+		T(test_cut_that_was_lost), T(test_emptied_segment), T(test_gaps_sync_before_roll),
 		T(test_gap_between_segments),
 		T(test_clean_open_reads_nothing), T(test_clean_mark_of_another_log),
 		T(test_damaged_indexes), T(test_damaged_state), T(test_old_format),
 		T(test_other_files), T(test_not_from_zero), T(test_not_a_file), T(test_truncate),
 		T(test_truncate_inside_a_batch), T(test_truncate_under_extents),
-		T(test_truncate_watermark),
+		T(test_truncate_watermark), T(test_abandoned),
 	};
 
 	return cmocka_run_group_tests_name("engine recovery", tests, NULL, NULL);

@@ -174,6 +174,100 @@ static void test_without_times(void **state)
 	AT(0, 50, 77);
 }
 
+/* Kafka's cleaner keeps a header of a batch of which no record is left. */
+static size_t make_empty(s64 offset, s64 span, s64 time)
+{
+	struct plog_batch b = {
+		.magic = 2, .base_offset = offset, .last_offset_delta = span - 1,
+		.base_timestamp = time, .max_timestamp = time, .producer_id = 7,
+		.base_sequence = 0, .size = PLOG_BATCH_HEADER, .leader_epoch = 0,
+	};
+
+	plog_batch_encode(&b, env.buf);
+	fix_crc(env.buf, b.size);
+	return b.size;
+}
+
+static s64 append_replica(size_t size)
+{
+	return append_as(size, ITER, PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA);
+}
+
+static void test_empty_batches(void **state)
+{
+	struct plog_reader r;
+	size_t size;
+
+	(void)state;
+	env.config.index_interval_bytes = 1;
+	assert_int_equal(env_open(), 0);
+	/* not from a producer */
+	assert_int_equal(append(make_empty(0, 5, 100)), -EINVAL);
+	assert_true(append_replica(make_empty(0, 5, 100)) >= 0);
+	size = make_records(env.buf, four, 4, 0);
+	put_unaligned_be64(5, env.buf);
+	put_unaligned_be32(0, env.buf + 12);
+	assert_true(append_replica(size) >= 0);
+	assert_true(append_replica(make_empty(9, 3, 200)) >= 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(view().log_end, 12);
+		assert_int_equal(view().max_timestamp, 8);
+		AT(1, 5, 2);
+		AT(8, 8, 8);
+		NONE(9);
+		MAX(8, 8);
+		assert_int_equal(walk(PLOG_END_LEO), 4);
+		plog_reader_init(&r, env.p, PLOG_END_LEO);
+		assert_string_equal(next_value(&r), "a");
+		plog_reader_seek(&r, 9);
+		assert_string_equal(next_value(&r), "-EAGAIN");
+		plog_reader_release(&r);
+		if (i & 1)
+			env_crash();
+		else
+			env_close();
+		/* as Kafka has it: its time index knows of the last one */
+		if (i == 2) {
+			uint8_t entry[12];
+
+			put_unaligned_be64(200, entry);
+			put_unaligned_be32(11, entry + 8);
+			file_write(FIRST_TIMEINDEX, file_size(FIRST_TIMEINDEX), entry, 12);
+		}
+		assert_int_equal(env_open(), 0);
+	}
+}
+
+/* A truncation of the batch that the log starts in. */
+static void test_cut_at_the_start(void **state)
+{
+	struct plog_fence f = { 0 };
+	s64 at = 6;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	append(make_records(env.buf, four, 4, 0));
+	append(make_records(env.buf, four, 4, 0));
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &at), 0);
+	at = 7;
+	assert_int_equal(plog_partition_truncate(env.p, &f, &at), 0);
+	assert_int_equal(at, 6);
+	assert_int_equal(view().log_end, 6);
+	assert_int_equal(view().high_watermark, 6);
+	NONE(0);
+	MAX(-1, -1);
+	for (int i = 0; i < 3; i++) {
+		env_crash();
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(view().log_start, 6);
+		assert_int_equal(view().log_end, 6 + 4 * i);
+		assert_int_equal(walk(PLOG_END_HW), 4 * i);
+		assert_int_equal(append(make_records(env.buf, four, 4, 0)), 6 + 4 * i);
+		AT(3, 7, 4);
+		MAX(9, 8);
+	}
+}
+
 static void test_epoch_of_the_hit(void **state)
 {
 	struct plog_time_hit hit;
@@ -196,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_batches), T(test_one_batch), T(test_compressed), T(test_out_of_order),
 		T(test_below_the_watermark), T(test_without_times), T(test_epoch_of_the_hit),
+		T(test_cut_at_the_start), T(test_empty_batches),
 	};
 
 	return cmocka_run_group_tests_name("engine time", tests, NULL, NULL);

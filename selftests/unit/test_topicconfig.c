@@ -193,6 +193,37 @@ static void module_part(void **state)
 	assert_int_equal(m.segment_ms, 604800000);
 	assert_int_equal(m.index_interval_bytes, 4096);
 	assert_int_equal(m.index_bytes, 10485760);
+	assert_int_equal(m.retention_ms, 604800000);
+	assert_int_equal(m.retention_bytes, -1);
+	assert_int_equal(m.file_delete_delay_ms, 60000);
+	assert_int_equal(m.segment_jitter_ms, 0);
+	assert_int_equal(m.flush_messages, INT64_MAX);
+	assert_int_equal(m.flush_ms, INT64_MAX);
+	assert_false(m.preallocate);
+	properties_set(&topic, "retention.ms", "5");
+	properties_set(&topic, "retention.bytes", "6");
+	properties_set(&topic, "file.delete.delay.ms", "7");
+	properties_set(&topic, "segment.jitter.ms", "8");
+	properties_set(&topic, "flush.messages", "9");
+	properties_set(&topic, "flush.ms", "10");
+	properties_set(&topic, "preallocate", "true");
+	properties_set(&topic, "max.compaction.lag.ms", "11");
+	topicconfig_module("t", &topic, NULL, &m);
+	assert_int_equal(m.retention_ms, 5);
+	assert_int_equal(m.retention_bytes, 6);
+	assert_int_equal(m.file_delete_delay_ms, 7);
+	assert_int_equal(m.segment_jitter_ms, 8);
+	assert_int_equal(m.flush_messages, 9);
+	assert_int_equal(m.flush_ms, 10);
+	assert_true(m.preallocate);
+	/* only a log that is compacted has to roll for it */
+	assert_int_equal(m.segment_ms, 604800000);
+	/* and only one with "delete" loses anything by time or size */
+	properties_set(&topic, "cleanup.policy", "compact");
+	topicconfig_module("t", &topic, NULL, &m);
+	assert_int_equal(m.segment_ms, 11);
+	assert_int_equal(m.retention_ms, -1);
+	assert_int_equal(m.retention_bytes, -1);
 	properties_set(&topic, "cleanup.policy", "delete,compact");
 	properties_set(&topic, "message.timestamp.type", "LogAppendTime");
 	properties_set(&topic, "segment.index.bytes", "1003");
@@ -202,6 +233,7 @@ static void module_part(void **state)
 			 PLOG_STATE_INTERNAL);
 	assert_int_equal(m.index_bytes, 1000);
 	assert_int_equal(m.max_message_bytes, 2000);
+	assert_int_equal(m.retention_ms, 5);
 	assert_true(topicconfig_topic_internal("__transaction_state"));
 	assert_false(topicconfig_topic_internal("__mine"));
 	properties_clear(&topic);
