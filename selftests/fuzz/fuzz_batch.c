@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	must(!err || err == -EINVAL || err == -EBADMSG);
 	if (!err) {
 		must(b.size >= PLOG_BATCH_HEADER && b.size <= INT32_MAX);
-		must(b.count > 0 && b.last_offset_delta >= b.count - 1);
+		must(b.count > 0 || (!b.count && b.size == PLOG_BATCH_HEADER));
+		must(b.last_offset_delta >= b.count - 1);
 		plog_batch_encode(&b, again);
 		must(!memcmp(again, p, sizeof(again)));
 	}

@@ -5,6 +5,7 @@
  * Input: sizes of index, time index and state in two bytes each, their bytes,
  * the rest is the log.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,15 +37,16 @@ static void quiet(const char *line)
 	(void)line;
 }
 
+/* The engine makes files of its own too. */
 static void clean_up(void)
 {
-	static const char *const names[] = {
-		"00000000000000000000.log", "00000000000000000000.index",
-		"00000000000000000000.timeindex", "plog.state",
-	};
+	DIR *d = opendir(dir);
+	struct dirent *e;
 
-	for (size_t i = 0; i < 4; i++)
-		unlinkat(dirfd_, names[i], 0);
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd_, e->d_name, 0);
+	if (d)
+		closedir(d);
 	rmdir(dir);
 }
 

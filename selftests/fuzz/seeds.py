@@ -10,12 +10,21 @@ import sys
 
 UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit")
 # the version from which an answer's header has tagged fields; ApiVersions' never has
-FLEXIBLE = {0: 9, 1: 12, 2: 6, 3: 9, 10: 3, 18: 99, 19: 5, 20: 4}
+FLEXIBLE = {0: 9, 1: 12, 2: 6, 3: 9, 10: 3, 18: 99, 19: 5, 20: 4, 21: 2, 23: 4}
 
 
 def lines(name):
     with open(os.path.join(UNIT, name)) as f:
         return [line.split() for line in f if not line.startswith("#")]
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
 
 
 def fuzz_codec():
@@ -66,6 +75,78 @@ def fuzz_log():
         offset = last + 1
         yield struct.pack(">HHH", len(index), len(times), 0) + index + times + log
         yield struct.pack(">HHH", 0, 0, 0) + log[:-3]
+
+
+def fuzz_text():
+    yield b"\x00cleanup.policy=compact\nretention.ms = 100\\\n  0\n# x\nkey:\\u0041\n"
+    yield b"\x010\n2\nt 0 17\nu-x 3 18\n"
+    yield b"\x02node.id=1\nlog.dirs=/tmp/x\nlisteners=PLAINTEXT://127.0.0.1:9092\n"
+    yield b"\x03AAAAAAAAAAAAAAAAAAAAAQ"
+    yield b"\x04version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\n" \
+        b"directory.id=AAAAAAAAAAAAAAAAAAAAAg\n"
+    yield b"\x05topic.id=AAAAAAAAAAAAAAAAAAAAAQ\npartitions=3\nuid=0\ngid=7\nmode=0640\n" \
+        b"node=true\npartition.1.mode=0600\nretention.ms=1000\n"
+    yield b"\x06version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"
+    entries = struct.pack(">qhiqiqiq", 4000, 1, 9, 17, 9, 1700000000000, -1, -1) \
+        + struct.pack(">qhiqiqiq", 4001, 0, -1, -1, 0, -1, 2, 12)
+    body = struct.pack(">i", 2) + entries
+    yield b"\x07" + struct.pack(">hI", 1, crc32c(body)) + body
+    yield b"\x07" + struct.pack(">hI", 1, crc32c(b"\0" * 4)) + b"\0" * 4
+    yield b"\x0f" + struct.pack(">hI", 1, 0) + body
+    yield b"\x0f" + struct.pack(">hI", 1, 0) + struct.pack(">i", 3) + entries
+
+
+def fuzz_relay():
+    ask = [
+        '{"v":1,"command":"topic-create","topic":"orders","partitions":3,"uid":0,"gid":7,'
+        '"mode":"0640","node":true,"config":{"retention.ms":"1000","cleanup.policy":"compact"}}',
+        '{"v":1,"command":"topic-alter","topic":"orders","partitions":5,"partition":2,'
+        '"config":{"segment.bytes":"1048576"},"unset":["retention.ms"]}',
+        '{"v":1,"command":"topic-list","after":"a"}',
+        '{"v":1,"command":"topic-list"}',
+        '{"v":1,"command":"topic-describe","topic":"orders"}',
+        '{"v":1,"command":"topic-describe","topic":""}',
+        '{"v":1,"command":"topic-delete","topic":"orders"}',
+        '{"v":1,"command":"broker-describe"}',
+        '{"v":2}', '[]', '{"v":1,"command":"x\\u0000y"}',
+        '{"v":1,"command":"topic-create","topic":"n","config":{"retention.ms":"1\\u00002"}}',
+    ]
+    topic = ('{"name":"orders","id":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":3,"uid":0,"gid":0,'
+             '"mode":"0600","node":true,"config":{"retention.ms":"1000"},'
+             '"overrides":[{"partition":1,"uid":7,"gid":8,"mode":"0660"}]}')
+    yield from (b"\x00" + text.encode() for text in ask)
+    one = ('{"ok":true,"topic":%s}' % topic).encode()
+    page = '{"ok":true,"topics":[%s]%s}'
+    yield b"\x01" + (page % (topic, ',"more":true')).encode() + b"\xff" + (page % ("", "")).encode()
+    for command in 3, 5, 7:
+        yield bytes([command]) + one
+    yield b'\x07{"ok":true,"topic":{"name":"orders","partitions":1,"uid":0,"gid":0,"mode":"0600","config":[1]}}'
+    yield b'\x09{"ok":true}'
+    yield b'\x09{"ok":false,"code":3,"error":"UNKNOWN_TOPIC_OR_PARTITION","message":"There is none."}'
+
+
+def fuzz_epochs():
+    yield b"0\n2\n0 0\n3 17\n"
+    yield b"0\n0\n"
+    yield b"0\n3\n0 0\n2 100\n5 250\n"
+    yield b"0\n2\n7 0\n2147483647 9223372036854775807\n"
+    yield bytes([2, 0, 0, 0, 0, 2, 2, 0, 100, 0, 2, 5, 0, 250, 0, 1, 0, 0, 120, 0, 0, 0, 0, 200, 0])
+
+
+def fuzz_swap():
+    # in the run of offsets 3 to 8; one that reaches over it; two that cross
+    one = golden()[0]
+    one = struct.pack(">q", 3) + one[8:23] + struct.pack(">i", 0) + one[27:57] + struct.pack(">i", 1) \
+        + one[61:]
+    two = struct.pack(">q", 5) + one[8:]
+    yield b"\x01" + one
+    yield b"\x01" + one + two
+    yield b"\x01" + two + one
+    yield b"\x00" + one + two
+    yield b"\x01" + one[:23] + struct.pack(">i", 5) + one[27:]
+    yield b"\x01" + one[:23] + struct.pack(">i", 6) + one[27:]
+    yield b"\x01" + one + two[:-3]
+    yield b"\x01"
 
 
 def main():
