@@ -3,6 +3,8 @@
  * What a registered daemon may do: registration and incarnations, the offsets
  * that it moves, appends in its name.
  */
+#include <linux/fs.h>
+
 #include "fixture.h"
 
 FIXTURE(daemon)
@@ -241,6 +243,63 @@ TEST_F(daemon, truncate_cuts_at_a_batch)
 	EXPECT_EQ(0, partition_end(self->batch));
 	ASSERT_EQ(3, writev(self->fd, iov, 3));
 	EXPECT_EQ(NULL, partition_check(self->batch, NULL));
+}
+
+/* Killed, but nobody may wait for ever whether it ends. */
+static bool ends_when_killed(pid_t pid)
+{
+	int i;
+
+	kill(pid, SIGKILL);
+	for (i = 0; i < 1000; i++) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+TEST_F(daemon, waits_for_a_thaw_can_be_killed)
+{
+	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), i, status;
+	bool ended[2], waited[2];
+	pid_t pid[2];
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(4, write(self->fd, "good", 4));
+	ASSERT_LE(0, dir);
+	if (ioctl(dir, FIFREEZE, 0)) {
+		/* tmpfs cannot be frozen: nobody waits there */
+		ASSERT_EQ(EOPNOTSUPP, errno);
+		close(dir);
+		return;
+	}
+	for (i = 0; i < 2; i++) {
+		pid[i] = child();
+		if (!pid[i] && i)
+			_exit(write(self->fd, "more", 4) == 4);
+		if (!pid[i])
+			_exit(!partition_control(self->batch, PLOG_CONTROL_TRUNCATE,
+						 self->incarnation, EPOCH, 1));
+	}
+	usleep(300000);
+	for (i = 0; i < 2; i++)
+		waited[i] = !waitpid(pid[i], &status, WNOHANG);
+	/* the truncation first: the append holds the mutex that it needs */
+	for (i = 0; i < 2; i++)
+		ended[i] = ends_when_killed(pid[i]);
+	ASSERT_EQ(0, ioctl(dir, FITHAW, 0));
+	for (i = 0; i < 2; i++) {
+		EXPECT_TRUE(waited[i]);
+		EXPECT_TRUE(ended[i]);
+	}
+	EXPECT_EQ(3, partition_end(self->batch));
+	ASSERT_EQ(0, partition_control(self->batch, PLOG_CONTROL_TRUNCATE, self->incarnation,
+				       EPOCH, 2));
+	EXPECT_EQ(2, partition_end(self->batch));
+	ASSERT_EQ(4, write(self->fd, "good", 4));
+	EXPECT_EQ(NULL, partition_check(self->batch, NULL));
+	close(dir);
 }
 
 TEST_F(daemon, truncate_over_segments_survives_a_reopen)
@@ -556,11 +615,21 @@ TEST_F(follower, takes_no_local_appends)
 
 TEST_F(follower, replica_append_keeps_offsets_and_epochs)
 {
+	struct plog_lead lead = {
+		.flags = PLOG_LEAD_REPLICATED, .leader_epoch = 8,
+		.incarnation = self->incarnation,
+	};
+	struct plog_append append = {
+		.flags = PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA,
+		.incarnation = self->incarnation,
+	};
 	struct plog_locate loc;
 	struct batch b, many;
 	uint8_t buf[4096];
 	int i;
 
+	ASSERT_EQ(0, ioctl(self->batch, PLOG_IOC_LEAD, &lead));
+	append.leader_epoch = 8;
 	ASSERT_TRUE(batch_text(&b, "replica"));
 	ASSERT_TRUE(batch_init(&many, 4096, 0));
 	many.size = 0;
@@ -571,7 +640,7 @@ TEST_F(follower, replica_append_keeps_offsets_and_epochs)
 		memcpy(many.data + many.size, b.data, b.size);
 		many.size += b.size;
 	}
-	ASSERT_EQ(0, append_as(self->batch, self->incarnation, &many, PLOG_APPEND_REPLICA));
+	ASSERT_EQ(0, partition_append(self->batch, many.data, many.size, &append));
 	EXPECT_EQ(14, partition_end(self->batch));
 	ASSERT_EQ(0, partition_locate(self->batch, 0, sizeof(buf), PLOG_LOCATE_LOG_END, &loc));
 	ASSERT_EQ(many.size, loc.length);

@@ -2,6 +2,8 @@
 /*
  * The control node and the ioctls: what they answer, what they refuse.
  */
+#include <sys/epoll.h>
+
 #include "fixture.h"
 
 /* Every ioctl with its argument's size. */
@@ -138,6 +140,35 @@ TEST_F(log, unbound_descriptor_is_enotconn)
 	close(fd);
 }
 
+/* An epoll has its place in line from before BIND: it hears of what comes after. */
+TEST_F(log, epoll_before_bind)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET }, got;
+	struct plog_bind bind = { .topic = "t" };
+	int ep = epoll_create1(EPOLL_CLOEXEC), fd = control_open(O_NONBLOCK), i;
+	char value[8];
+
+	ASSERT_LE(0, ep);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	EXPECT_EQ(0, epoll_wait(ep, &got, 1, 0));
+	ASSERT_EQ(1, write(self->fd, "a", 1));
+	/* the bind itself is news, since there is something to read */
+	ASSERT_EQ(0, ioctl(fd, PLOG_IOC_BIND, &bind));
+	EXPECT_EQ(1, epoll_wait(ep, &got, 1, 0));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(1, read(fd, value, sizeof(value)));
+		EXPECT_EQ(0, epoll_wait(ep, &got, 1, 0));
+		ASSERT_EQ(1, write(self->fd, "b", 1));
+		EXPECT_EQ(1, epoll_wait(ep, &got, 1, 5000));
+	}
+	/* the descriptor goes away in the middle of it, then the epoll does */
+	close(fd);
+	EXPECT_EQ(0, epoll_wait(ep, &got, 1, 0));
+	ASSERT_EQ(1, write(self->fd, "c", 1));
+	close(ep);
+}
+
 TEST_F(log, unknown_ioctls_are_enotty)
 {
 	uint64_t big[128];
@@ -150,7 +181,7 @@ TEST_F(log, unknown_ioctls_are_enotty)
 		if (known)
 			continue;
 		EXPECT_EQ(ENOTTY, FAILS(ioctl(self->fd, _IOC(_IOC_READ | _IOC_WRITE,
-							     PLOG_IOC_MAGIC, number, 64),
+							     PLOG_IOC_MAGIC, number, 1000),
 					      big)));
 	}
 	/* somebody else's magic: TCGETS, and a random one */
@@ -272,7 +303,8 @@ TEST_F(log, append_refuses_flags_and_reserved)
 		arg.data = (uintptr_t)b.data;
 		arg.length = (uint32_t)b.size;
 		arg.leader_epoch = -1;
-		if (i < 3)
+		/* those that there are */
+		if (i < 5)
 			continue;
 		if (i < 32)
 			arg.flags = 1u << i;
@@ -281,7 +313,7 @@ TEST_F(log, append_refuses_flags_and_reserved)
 		else if (i == 33)
 			arg.reserved[0] = 1;
 		else if (i == 34)
-			arg.reserved[1] = 1;
+			arg.first_unstable = 1;
 		else
 			arg.incarnation = 1;
 		EXPECT_EQ(EINVAL, FAILS(ioctl(self->batch, PLOG_IOC_APPEND, &arg))) {
@@ -339,8 +371,10 @@ TEST_F(log, control_refuses_commands_and_reserved)
 	for (i = 0; i < 4; i++) {
 		memset(&arg, 0, sizeof(arg));
 		arg.command = i < 2 ? (uint32_t)i * 99 : PLOG_CONTROL_TRUNCATE;
-		if (i >= 2)
-			arg.reserved[i - 2] = 1;
+		if (i == 2)
+			arg.reserved[0] = 1;
+		if (i == 3)
+			arg.pad = 1;
 		EXPECT_EQ(EINVAL, FAILS(ioctl(self->batch, PLOG_IOC_CONTROL, &arg)));
 	}
 }

@@ -1,177 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Fail the first, second, third... allocation or user copy inside a call: it
- * fails with an error and changes nothing, or it works. Needs a kernel with
- * fault injection (CONFIG_FAULT_INJECTION and its FAILSLAB, FAIL_PAGE_ALLOC
- * and FAULT_INJECTION_USERCOPY).
- */
-#include "fixture.h"
-
-static bool knob(const char *name, const char *value)
-{
-	char path[200];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/%s", name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return false;
-	ret = (int)write(fd, value, strlen(value));
-	close(fd);
-	return ret > 0;
-}
-
-static int nth_fd = -1;
-
-static bool injection_ready(void)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/fail-nth", gettid());
-	nth_fd = open(path, O_RDWR);
-	if (nth_fd < 0)
-		return false;
-	/* quietly: the stack of each injected failure would fill the log */
-	knob("failslab/verbose", "0");
-	knob("fail_page_alloc/verbose", "0");
-	knob("fail_usercopy/verbose", "0");
-	return knob("failslab/ignore-gfp-wait", "N") &&
-	       knob("fail_page_alloc/ignore-gfp-wait", "N") &&
-	       knob("fail_page_alloc/ignore-gfp-highmem", "N") &&
-	       knob("fail_page_alloc/min-order", "0");
-}
-
-/* The stack must not want to grow while an allocation is to fail: SIGSEGV. */
-static void grow_stack(void)
-{
-	volatile char deep[1 << 20];
-	size_t i;
-
-	for (i = 0; i < sizeof(deep); i += 1024)
-		deep[i] = 1;
-}
-
-static void set_nth(int n)
-{
-	char buf[16];
-	int len = snprintf(buf, sizeof(buf), "%d", n);
-
-	/* this call itself may be the one that fails, and then the next one not */
-	if (pwrite(nth_fd, buf, (size_t)len, 0) != len &&
-	    pwrite(nth_fd, buf, (size_t)len, 0) != len)
-		_exit(98);
-}
-
-/* Disarm; did the failure happen, and before this call? */
-static bool fired(void)
-{
-	char buf[16] = "";
-	bool before;
-
-	before = pread(nth_fd, buf, sizeof(buf) - 1, 0) > 0 && atoi(buf) == 0;
-	set_nth(0);
-	return before;
-}
-
-#define NEED_INJECTION()							\
-	do {									\
-		if (nth_fd < 0)							\
-			SKIP(return, "no fault injection in this kernel");	\
-	} while (0)
-
-#define MAX_NTH 400
-
-/*
- * Run @call with its n-th allocation failing, for n = 1, 2, ... (in growing
- * steps: page after page of a large batch is the same) until it gets through
- * without one failing; then @after, with the errno in "err".
- */
-#define EACH_FAILURE(call, after)						\
-	do {									\
-		int n_, failures_ = 0;						\
-		for (n_ = 1; n_ < MAX_NTH; n_ += 1 + n_ / 24) {			\
-			int err;						\
-			bool fired_;						\
-			set_nth(n_);						\
-			err = (call);						\
-			fired_ = fired();					\
-			if (!fired_) {						\
-				EXPECT_EQ(0, err);				\
-			}							\
-			EXPECT_TRUE(err == 0 || err == ENOMEM || err == EFAULT ||	\
-				    err == EIO || err == ENOSPC || err == ENOBUFS ||	\
-				    err == ENFILE) {				\
-				TH_LOG("failure %d gave %s", n_, strerror(err));	\
-			}							\
-			failures_ += err != 0;					\
-			after;							\
-			if (!fired_)						\
-				break;						\
-		}								\
-		EXPECT_LT(0, failures_) {					\
-			TH_LOG("no injected failure was seen");			\
-		}								\
-		EXPECT_GT(MAX_NTH, n_);						\
-	} while (0)
-
-FIXTURE(failnth)
-{
-	struct instance in;
-	int fd;
-	int batch;
-};
-
-FIXTURE_SETUP(failnth)
-{
-	/* the tests themselves skip: SKIP() here would run them all the same */
-	if (!injection_ready()) {
-		nth_fd = -1;
-		return;
-	}
-	grow_stack();
-	ASSERT_EQ(0, namespace_new());
-	ASSERT_EQ(0, instance_start(&self->in, NULL));
-	ASSERT_EQ(0, instance_topic(&self->in, "t"));
-	self->fd = partition_bind_flags("t", 0, 0, O_NONBLOCK);
-	self->batch = partition_bind("t", 0, PLOG_MODE_BATCH);
-	ASSERT_LE(0, self->batch);
-}
-
-FIXTURE_TEARDOWN(failnth)
-{
-	if (nth_fd < 0 || !self->in.nl.socket)
-		return;
-	close(self->fd);
-	close(self->batch);
-	EXPECT_EQ(0, instance_stop(&self->in));
-	instance_remove(&self->in);
-}
-
-/*
- * After an append: the log grew by one if it worked, by nothing if not. But for
- * an ioctl whose answer could not be copied out: @lost.
- */
-#define GREW(fd, by, lost)							\
-	do {									\
-		int64_t now_ = partition_end(fd);				\
-		if (!(lost) || err != EFAULT || now_ != end + (by)) {		\
-			EXPECT_EQ(end + (err ? 0 : (by)), now_);		\
-		}								\
-		end = now_;							\
-	} while (0)
-#define GREW_BY(fd, by) GREW(fd, by, false)
-
-#define LOG_IS_GOOD(fd, name)							\
-	do {									\
-		int n_, copy_;							\
-		EXPECT_EQ(NULL, partition_check(fd, NULL));			\
-		ASSERT_EQ(0, instance_open_copy(&self->in,			\
-			instance_path(&self->in, "t", 0, NULL), name));		\
-		copy_ = partition_bind(name, 0, PLOG_MODE_BATCH);		\
-		EXPECT_EQ(partition_end(fd), partition_end(copy_));		\
-		EXPECT_EQ(NULL, partition_check(copy_, &n_));			\
-		close(copy_);							\
-	} while (0)
+/* What people and the daemon do to a partition, with each of its failure points: failnth.h. */
+#include "failnth.h"
 
 TEST_F_TIMEOUT(failnth, record_write, 120)
 {
@@ -445,6 +274,195 @@ TEST_F_TIMEOUT(failnth, instance_set, 300)
 	close(dir_fd);
 	close(lock_fd);
 	ASSERT_EQ(0, instance_start(&self->in, dir));
+}
+
+/* ---- every other call ---- */
+
+TEST_F_TIMEOUT(failnth, looks, 200)
+{
+	struct plog_batch_header entries[8];
+	int i;
+
+	NEED_INJECTION();
+	for (i = 0; i < 30; i++)
+		ASSERT_EQ(6, write(self->fd, "record", 6));
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_INFO, plog_info, 0), (void)0);
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_STATE, plog_state, 0), (void)0);
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_EPOCH, plog_epoch, 0), (void)0);
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_PRODUCER, plog_producer, 0), (void)0);
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_HEADERS, plog_headers, .count = 8,
+			   .entries = (uintptr_t)entries), (void)0);
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_LOOKUP, plog_lookup,
+			   .flags = PLOG_LOOKUP_MAX), (void)0);
+	EACH_FAILURE(IOCTL(self->fd, PLOG_IOC_SET_MODE, plog_mode, .flags = 0), (void)0);
+	LOG_IS_GOOD(self->batch, "c");
+}
+
+TEST_F_TIMEOUT(failnth, extent_read, 120)
+{
+	struct plog_locate loc;
+	static char buf[8000];
+	int i;
+
+	NEED_INJECTION();
+	for (i = 0; i < 50; i++)
+		ASSERT_EQ(6, write(self->fd, "record", 6));
+	EACH_FAILURE(({
+		int ret_ = -partition_locate(self->batch, 10, 4000, 0, &loc);
+
+		ret_ ? ret_ : FAILS(read(self->batch, buf, loc.length));
+	}), (void)0);
+}
+
+TEST_F_TIMEOUT(failnth, syncs, 120)
+{
+	int64_t end = 0;
+	int fd = -1;
+
+	NEED_INJECTION();
+	fd = partition_bind_flags("t", 0, 0, O_DSYNC);
+	ASSERT_LE(0, fd);
+	/* its sync may have failed after the append: then it is there all the same */
+	EACH_FAILURE(FAILS(write(fd, "record", 6)), ({
+		int64_t now_ = partition_end(fd);
+
+		EXPECT_TRUE(now_ == end + 1 || (err && now_ == end));
+		end = now_;
+	}));
+	EACH_FAILURE(({
+		ssize_t n_ = write(self->fd, "x", 1);
+
+		n_ == 1 ? FAILS(fsync(self->fd)) : errno;
+	}), (void)0);
+	close(fd);
+	LOG_IS_GOOD(self->batch, "c");
+}
+
+TEST_F_TIMEOUT(failnth, controls, 300)
+{
+	int control = control_open(0), i;
+	uint64_t incarnation;
+	int64_t at = 1;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, control_register(control, 0, &incarnation));
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(6, write(self->fd, "record", 6));
+	EACH_FAILURE(-partition_control(self->batch, PLOG_CONTROL_LOG_START, incarnation, EPOCH,
+					at++), (void)0);
+	EACH_FAILURE(-partition_control(self->batch, PLOG_CONTROL_UNSTABLE, incarnation, EPOCH,
+					-1), (void)0);
+	EACH_FAILURE(({
+		ssize_t n_ = write(self->fd, "x", 1);
+
+		n_ == 1 ? -partition_control(self->batch, PLOG_CONTROL_ROLL, incarnation, EPOCH,
+					     0) : errno;
+	}), (void)0);
+	EACH_FAILURE(IOCTL(control, PLOG_IOC_LEASE, plog_lease, 0), (void)0);
+	LOG_IS_GOOD(self->batch, "c");
+	i = 1;
+	EACH_FAILURE(IOCTL(self->batch, PLOG_IOC_LEAD, plog_lead,
+			   .flags = PLOG_LEAD_REPLICATED | PLOG_LEAD_LEADER,
+			   .leader_epoch = i++, .incarnation = incarnation), (void)0);
+	EXPECT_EQ(NULL, partition_check(self->batch, NULL));
+	close(control);
+}
+
+/* A truncation that fails half way fences the partition: it is opened again then. */
+TEST_F_TIMEOUT(failnth, truncation, 300)
+{
+	int control = control_open(0), i;
+	struct plog_state state;
+	uint64_t incarnation;
+	int64_t at = 399;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, control_register(control, 0, &incarnation));
+	for (i = 0; i < 400; i++)
+		ASSERT_EQ(6, write(self->fd, "record", 6));
+	EACH_FAILURE(-partition_control(self->batch, PLOG_CONTROL_TRUNCATE, incarnation, EPOCH,
+					at--), ({
+		ASSERT_EQ(0, partition_state(self->batch, &state));
+		EXPECT_TRUE(state.state == PLOG_PARTITION_ONLINE ||
+			    (err && state.state == PLOG_PARTITION_FENCED));
+		if (state.state == PLOG_PARTITION_FENCED) {
+			close(self->batch);
+			ASSERT_EQ(0, instance_delete(&self->in, "t", 0));
+			ASSERT_EQ(0, instance_topic(&self->in, "t"));
+			self->batch = partition_bind("t", 0, PLOG_MODE_BATCH);
+			ASSERT_LE(0, self->batch);
+		}
+		EXPECT_LE(at + 1, partition_end(self->batch));
+	}));
+	LOG_IS_GOOD(self->batch, "c");
+	close(control);
+}
+
+/* A request on partition "t" with one attribute more, if @type. */
+static int request(struct instance *in, uint8_t command, uint16_t flags, int type, uint64_t value)
+{
+	static char buf[NL_BUF_SIZE];
+	struct nlmsghdr *nlh;
+	struct nlattr *nest;
+	struct nl nl;
+	int ret = nl_open(&nl);
+
+	(void)in;
+	if (ret)
+		return -ret;
+	nlh = nl_begin(&nl, buf, command, flags);
+	nest = mnl_attr_nest_start(nlh, PLOG_A_PARTITION);
+	mnl_attr_put_strz(nlh, PLOG_A_PARTITION_TOPIC, "t");
+	mnl_attr_put_u32(nlh, PLOG_A_PARTITION_INDEX, 0);
+	if (type)
+		mnl_attr_put_u64(nlh, (uint16_t)type, value);
+	mnl_attr_nest_end(nlh, nest);
+	ret = nl_talk(&nl, nlh, NULL, NULL);
+	nl_close(&nl);
+	return -ret;
+}
+
+TEST_F_TIMEOUT(failnth, requests, 400)
+{
+	uint64_t value = 100000, counters[PLOG_A_STATS_MAX + 1];
+	int i;
+
+	NEED_INJECTION();
+	for (i = 0; i < 30; i++)
+		ASSERT_EQ(6, write(self->fd, "record", 6));
+	EACH_FAILURE(request(&self->in, PLOG_CMD_PARTITION_SET, NLM_F_ACK,
+			     PLOG_A_PARTITION_RETENTION_BYTES, value++), (void)0);
+	EACH_FAILURE(-nl_stats_get(&self->in.nl, "t", 0, counters), (void)0);
+	EACH_FAILURE(request(&self->in, PLOG_CMD_SEGMENT_GET, NLM_F_DUMP, 0, 0), (void)0);
+	EACH_FAILURE(request(&self->in, PLOG_CMD_RETIRED_GET, NLM_F_DUMP, 0, 0), (void)0);
+	EACH_FAILURE(request(&self->in, PLOG_CMD_RETENTION_RUN, NLM_F_ACK, 0, 0), (void)0);
+	EACH_FAILURE(request(&self->in, PLOG_CMD_PARTITION_ROLL, NLM_F_ACK, 0, 0), (void)0);
+	EACH_FAILURE(request(&self->in, PLOG_CMD_PARTITION_DELETE_RECORDS, NLM_F_ACK,
+			     PLOG_A_PARTITION_LOG_START, 1), (void)0);
+	LOG_IS_GOOD(self->batch, "c");
+}
+
+TEST_F_TIMEOUT(failnth, instance_stop, 300)
+{
+	struct nl_instance got;
+	char dir[256];
+	struct nl nl;
+
+	NEED_INJECTION();
+	strcpy(dir, self->in.dir);
+	close(self->fd);
+	close(self->batch);
+	self->fd = self->batch = -1;
+	ASSERT_EQ(0, nl_open(&nl));
+	EACH_FAILURE(-nl_instance_stop(&nl), ({
+		while (!nl_instance_get(&nl, &got) && got.state == PLOG_INSTANCE_STOPPING)
+			usleep(1000);
+		if (got.state != PLOG_INSTANCE_RUNNING && got.state != PLOG_INSTANCE_STOPPING) {
+			instance_close(&self->in);
+			ASSERT_EQ(0, instance_start(&self->in, dir));
+		}
+	}));
+	nl_close(&nl);
 }
 
 SELFTEST_MAIN

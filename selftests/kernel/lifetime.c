@@ -65,12 +65,14 @@ static int take(int fd, int pipefd[2], char *buf, size_t room, size_t length)
 	return 0;
 }
 
-static int use_once(int kind, int fd, int pipefd[2], struct batch *b)
+/* @at: where a splicer goes on; writers may keep its end out of reach for long. */
+static int use_once(int kind, int fd, int pipefd[2], struct batch *b, int64_t *at)
 {
 	static char buf[1 << 17];
 	struct plog_locate loc;
-	int64_t at = 0;
+	int64_t next;
 	ssize_t n;
+	int err;
 
 	switch (kind) {
 	case RECORD_WRITER:
@@ -85,19 +87,21 @@ static int use_once(int kind, int fd, int pipefd[2], struct batch *b)
 	case APPENDER:
 		return -partition_append(fd, b->data, b->size, NULL);
 	case SPLICER:
-		while (!(n = partition_locate(fd, at, 40000, PLOG_LOCATE_WHOLE, &loc)) &&
-		       loc.length) {
-			int64_t next = loc.base_offset;
-			int err = take(fd, pipefd, buf, sizeof(buf), loc.length);
-
-			if (err)
-				return err;
-			if (batch_walk((uint8_t *)buf, loc.length, &next, NULL) ||
-			    next != loc.next_offset)
-				return EBADMSG;
-			at = loc.next_offset;
+		err = -partition_locate(fd, *at, 40000, PLOG_LOCATE_WHOLE, &loc);
+		if (err)
+			return err;
+		if (!loc.length) {
+			*at = 0;
+			return 0;
 		}
-		return (int)-n;
+		next = loc.base_offset;
+		err = take(fd, pipefd, buf, sizeof(buf), loc.length);
+		if (err)
+			return err;
+		if (batch_walk((uint8_t *)buf, loc.length, &next, NULL) || next != loc.next_offset)
+			return EBADMSG;
+		*at = next;
+		return 0;
 	case POLLER:
 		polled(fd, POLLIN | POLLOUT, 5);
 		return 0;
@@ -111,6 +115,7 @@ static void user(struct shared *s, int who, int kind, const char *topic)
 	uint32_t mode = kind == APPENDER || kind == SPLICER ? PLOG_MODE_BATCH : 0;
 	struct batch b;
 	int pipefd[2], fd, err;
+	int64_t at;
 
 	if (!batch_fill(&b, who % 2 ? 300 : 90000, 'a' + who) || pipe(pipefd))
 		_exit(99);
@@ -122,8 +127,9 @@ static void user(struct shared *s, int who, int kind, const char *topic)
 			usleep(500);
 			continue;
 		}
+		at = 0;
 		do {
-			err = use_once(kind, fd, pipefd, &b);
+			err = use_once(kind, fd, pipefd, &b, &at);
 			s->done[who] += !err;
 			if (kind == APPENDER || kind == RECORD_WRITER)
 				usleep(300);

@@ -71,7 +71,8 @@ TEST_F(log, finds_the_first_record_at_or_after)
 	EXPECT_EQ(-1, look.timestamp);
 	ASSERT_EQ(0, lookup(self->batch, INT64_MAX, 0, &look));
 	EXPECT_EQ(-1, look.offset);
-	EXPECT_EQ(0, FAILS(ioctl(self->batch, PLOG_IOC_LOOKUP, &look)));
+	/* what came out is nothing to go in with */
+	EXPECT_EQ(EINVAL, FAILS(ioctl(self->batch, PLOG_IOC_LOOKUP, &look)));
 }
 
 TEST_F(log, times_out_of_order)
@@ -156,6 +157,44 @@ TEST_F(log, negative_and_extreme_times)
 	EXPECT_EQ(0, look.offset);
 	ASSERT_EQ(0, lookup(self->batch, INT64_MAX, 0, &look));
 	EXPECT_EQ(-1, look.offset);
+}
+
+TEST_F(log, from_an_offset_and_below_the_log_start)
+{
+	struct plog_control start = { .command = PLOG_CONTROL_LOG_START, .offset = 7,
+				      .leader_epoch = EPOCH };
+	static const int64_t deltas[] = { 50, 0, 90, 10 };
+	int control = control_open(0);
+	struct plog_lookup look;
+	uint64_t incarnation;
+
+	ASSERT_EQ(0, append_at(self->batch, 5000, deltas, 4));	/* 0: 5050 5000 5090 5010 */
+	ASSERT_EQ(0, append_at(self->batch, 5000, deltas, 4));	/* 4 */
+	ASSERT_EQ(0, append_at(self->batch, 3000, deltas, 4));	/* 8 */
+	memset(&look, 0, sizeof(look));
+	look.timestamp = 5040;
+	look.offset = 1;
+	ASSERT_EQ(0, FAILS(ioctl(self->batch, PLOG_IOC_LOOKUP, &look)));
+	EXPECT_EQ(2, look.offset);
+	memset(&look, 0, sizeof(look));
+	look.flags = PLOG_LOOKUP_MAX;
+	look.offset = 3;
+	ASSERT_EQ(0, FAILS(ioctl(self->batch, PLOG_IOC_LOOKUP, &look)));
+	EXPECT_EQ(6, look.offset);
+	look.offset = -1;
+	EXPECT_EQ(EINVAL, FAILS(ioctl(self->batch, PLOG_IOC_LOOKUP, &look)));
+
+	/* the latest are deleted, one of them in the batch that the log starts in */
+	ASSERT_EQ(0, control_register(control, 0, &incarnation));
+	start.incarnation = incarnation;
+	ASSERT_EQ(0, FAILS(ioctl(self->batch, PLOG_IOC_CONTROL, &start)));
+	ASSERT_EQ(0, lookup(self->batch, 0, PLOG_LOOKUP_MAX, &look));
+	EXPECT_EQ(7, look.offset);
+	EXPECT_EQ(5010, look.timestamp);
+	ASSERT_EQ(0, lookup(self->batch, 5011, 0, &look));
+	EXPECT_EQ(-1, look.offset);
+	EXPECT_EQ(0, look.flags);
+	close(control);
 }
 
 SELFTEST_MAIN

@@ -279,6 +279,11 @@ static int instance_cb(const struct nlmsghdr *nlh, void *data)
 	if (tb[PLOG_A_INSTANCE_VERSION])
 		strncpy(out->version, mnl_attr_get_str(tb[PLOG_A_INSTANCE_VERSION]),
 			sizeof(out->version) - 1);
+	for (int i = PLOG_A_INSTANCE_MAX_PARTITIONS; i <= PLOG_A_INSTANCE_MAX_APPEND_BYTES; i++)
+		if (tb[i])
+			out->limits[i] = mnl_attr_get_u32(tb[i]);
+	if (tb[PLOG_A_INSTANCE_DESCRIPTORS])
+		out->descriptors = mnl_attr_get_u32(tb[PLOG_A_INSTANCE_DESCRIPTORS]);
 	return MNL_CB_OK;
 }
 
@@ -300,6 +305,17 @@ int nl_instance_set(struct nl *nl, const char *label, int dir_fd, int lock_fd)
 		mnl_attr_put_strz(nlh, PLOG_A_INSTANCE_DATA_DIR, label);
 	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_DIR_FD, (uint32_t)dir_fd);
 	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_LOCK_FD, (uint32_t)lock_fd);
+	mnl_attr_nest_end(nlh, nest);
+	return nl_talk(nl, nlh, NULL, NULL);
+}
+
+int nl_instance_limit(struct nl *nl, int attr, uint32_t value)
+{
+	char buf[NL_BUF_SIZE];
+	struct nlmsghdr *nlh = nl_begin(nl, buf, PLOG_CMD_INSTANCE_SET, 0);
+	struct nlattr *nest = mnl_attr_nest_start(nlh, PLOG_A_INSTANCE);
+
+	mnl_attr_put_u32(nlh, attr, value);
 	mnl_attr_nest_end(nlh, nest);
 	return nl_talk(nl, nlh, NULL, NULL);
 }
@@ -444,7 +460,7 @@ static int stats_cb(const struct nlmsghdr *nlh, void *data)
 
 	if (!nl_nest(nlh, PLOG_A_STATS, tb, PLOG_A_STATS_MAX))
 		return MNL_CB_OK;
-	for (i = PLOG_A_STATS_APPENDS; i <= PLOG_A_STATS_TRUNCATED_BYTES; i++)
+	for (i = PLOG_A_STATS_APPENDS; i <= PLOG_A_STATS_MAX; i++)
 		counters[i] = tb[i] ? mnl_attr_get_u64(tb[i]) : UINT64_MAX;
 	return MNL_CB_OK;
 }

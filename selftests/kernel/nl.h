@@ -70,10 +70,14 @@ struct nl_instance {
 	uint64_t incarnation;
 	char data_dir[4096];
 	char version[64];
+	uint32_t limits[PLOG_A_INSTANCE_MAX + 1];	/* by PLOG_A_INSTANCE_MAX_* */
+	uint32_t descriptors;
 };
 
 int nl_instance_get(struct nl *nl, struct nl_instance *out);
 int nl_instance_set(struct nl *nl, const char *label, int dir_fd, int lock_fd);
+/* Change one limit, PLOG_A_INSTANCE_MAX_*. */
+int nl_instance_limit(struct nl *nl, int attr, uint32_t value);
 int nl_instance_stop(struct nl *nl);
 
 /**

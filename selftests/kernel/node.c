@@ -57,7 +57,7 @@ static int with_node(struct instance *in, const char *topic, uint32_t uid, uint3
 
 TEST_F(node, echo_and_cat)
 {
-	char buf[64] = "";
+	char buf[64] = "", command[64];
 	FILE *f;
 
 	ASSERT_EQ(0, with_node(&self->in, "n", 0, 0, 0600)) {
@@ -74,7 +74,8 @@ TEST_F(node, echo_and_cat)
 	EXPECT_STREQ("two\n", buf);
 	pclose(f);
 	/* cat follows until it is killed */
-	f = popen("timeout 1 cat /dev/plog/n/0", "r");
+	snprintf(command, sizeof(command), "timeout %d cat /dev/plog/n/0", 3 * slow());
+	f = popen(command, "r");
 	EXPECT_NE(NULL, fgets(buf, sizeof(buf), f));
 	EXPECT_STREQ("hello\n", buf);
 	EXPECT_NE(NULL, fgets(buf, sizeof(buf), f));
@@ -220,6 +221,48 @@ TEST_F(node, two_partitions_two_nodes)
 	ASSERT_EQ(0, instance_delete(&self->in, "n", 0));
 	EXPECT_TRUE(node_is("/dev/plog/n/0", false));
 	EXPECT_EQ(0, system("test $(head -n 1 /dev/plog/n/1) = one"));
+}
+
+/* Another directory each time: the one before may still be closing. */
+static int again(struct instance *in, int round)
+{
+	struct nl_partition part = { .topic = "again", .node = true };
+	char dir[16];
+	int ret;
+
+	snprintf(dir, sizeof(dir), "dir%d", round % 2);
+	if (mkdirat(in->dir_fd, dir, 0755) && errno != EEXIST)
+		return -errno;
+	part.dir_fd = openat(in->dir_fd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (part.dir_fd < 0)
+		return -errno;
+	ret = nl_partition_new(&in->nl, &part);
+	close(part.dir_fd);
+	return ret;
+}
+
+TEST_F(node, a_name_is_taken_until_its_node_is_gone)
+{
+	int64_t end = now_ms() + 20000;
+	int round, busy = 0, ret;
+
+	for (round = 0; round < 40 && now_ms() < end; round++) {
+		do {
+			ret = again(&self->in, round);
+			if (ret == -EBUSY) {
+				busy++;
+				EXPECT_STRNE("", self->in.nl.error_text);
+			}
+		} while (ret == -EBUSY && now_ms() < end);
+		ASSERT_EQ(0, ret) TH_LOG("round %d: %s", round, self->in.nl.error_text);
+		ASSERT_EQ(0, instance_wait(&self->in, "again", 0));
+		ASSERT_TRUE(node_is("/dev/plog/again/0", true)) TH_LOG("round %d", round);
+		ASSERT_EQ(0, nl_partition_del(&self->in.nl, "again", 0));
+	}
+	EXPECT_EQ(40, round);
+	/* or the test has tested nothing */
+	EXPECT_LT(0, busy);
+	EXPECT_TRUE(node_is("/dev/plog/again/0", false));
 }
 
 TEST_F(node, o_trunc_and_o_append_are_harmless)

@@ -168,6 +168,78 @@ TEST_F(recovery, garbage_indexes_hide_nothing)
 			 "for f in *.index *.timeindex; do head -c 800 /dev/urandom > $f; done");
 }
 
+/* Every kind in user space: test_engine_damage. Here what the kernel's files add. */
+TEST_F_TIMEOUT(recovery, indexes_damaged_behind_a_clean_mark, 120)
+{
+	static const char *const kinds[] = {
+		"rm $f", ": > $f", "truncate -s 10M $f", "truncate -s -3 $f", "truncate -s 1 $f",
+		"dd if=/dev/zero of=$f bs=8 count=2 conv=notrunc status=none",
+		"dd if=/dev/urandom of=$f bs=8 count=3 conv=notrunc status=none",
+		"rm $f; mkdir $f", "rm -rf $f; ln -s /etc/passwd $f", "rm -f $f; mkfifo $f",
+		"rm -f $f; cp ../t-0/plog.state $f", "chmod 0 $f", "chattr +i $f 2>/dev/null",
+	};
+	struct plog_lookup look;
+	char dir[256], cmd[600];
+	int fd, n;
+	size_t i;
+
+	strcpy(dir, self->in.dir);
+	close(self->fd);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		ASSERT_EQ(0, instance_stop(&self->in));
+		/* of all segments, or the last one */
+		snprintf(cmd, sizeof(cmd), "cd %s/t-0 && for f in $(ls *index | %s); do %s; done", dir,
+			 i & 1 ? "cat" : "tail -n 2", kinds[i]);
+		ASSERT_EQ(0, system(cmd));
+		ASSERT_EQ(0, instance_start(&self->in, dir));
+		ASSERT_EQ(0, instance_partition(&self->in, &self->part));
+		fd = partition_bind("t", 0, PLOG_MODE_BATCH);
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(self->records, partition_end(fd));
+		EXPECT_EQ(NULL, partition_check(fd, &n));
+		EXPECT_EQ(self->records, n);
+		memset(&look, 0, sizeof(look));
+		look.flags = PLOG_LOOKUP_MAX;
+		ASSERT_EQ(0, FAILS(ioctl(fd, PLOG_IOC_LOOKUP, &look)));
+		EXPECT_LE(0, look.offset);
+		look.flags = 0;
+		look.offset = 0;
+		ASSERT_EQ(0, FAILS(ioctl(fd, PLOG_IOC_LOOKUP, &look)));
+		EXPECT_LE(0, look.offset);
+		ASSERT_EQ(0, partition_mode(fd, 0));
+		EXPECT_EQ(3, write(fd, "new", 3));
+		EXPECT_EQ(++self->records, partition_end(fd));
+		close(fd);
+	}
+	snprintf(cmd, sizeof(cmd), "cd %s/t-0 && chattr -i *index 2>/dev/null; true", dir);
+	system(cmd);
+	self->fd = -1;
+}
+
+/* A file that is made on somebody's behalf is as a worker's, whatever the caller's umask is. */
+TEST_F(recovery, files_do_not_know_their_callers_umask)
+{
+	struct plog_lead lead = { .flags = PLOG_LEAD_LEADER, .leader_epoch = EPOCH + 1 };
+	char path[512];
+	struct stat st;
+	int control = control_open(0), err;
+	uint64_t incarnation;
+	mode_t mask;
+
+	ASSERT_LE(0, control);
+	ASSERT_EQ(0, control_register(control, 0, &incarnation));
+	lead.incarnation = incarnation;
+	strcpy(path, instance_path(&self->in, "t", 0, "leader-epoch-checkpoint"));
+	unlink(path);
+	mask = umask(0777);
+	err = FAILS(ioctl(self->fd, PLOG_IOC_LEAD, &lead));
+	umask(mask);
+	EXPECT_EQ(0, err);
+	ASSERT_EQ(0, stat(path, &st));
+	EXPECT_EQ(0644, st.st_mode & 07777);
+	close(control);
+}
+
 TEST_F(recovery, missing_state_file_scans_all)
 {
 	EXPECT_RECOVERED(self->records, "rm -f plog.state");
