@@ -29,13 +29,15 @@ user: packages engine ## plogd, plogctl, plogcat and the C library
 run: all ## a running broker at 127.0.0.1:9092 (FRESH=1: with an empty log, PORT=N)
 	@tools/run/run
 
-check: test-packages all ## all tests; the last line counts them
+check: test-packages ## all tests; the last line counts them
+	@$(MAKE) -j2 all
 	@selftests/run check
 
-check-debug: test-packages all ## the kernel tests on a debug kernel (KASAN, lockdep, kmemleak)
+check-debug: test-packages ## the kernel tests on a debug kernel (KASAN, lockdep, kmemleak)
+	@$(MAKE) -j2 all
 	@tools/kernel/kernel path debug modules >/dev/null
 	@tools/kernel/module debug
-	@selftests/run check-debug
+	@selftests/run --jobs 1 check-debug
 
 test-packages: packages
 	@tools/setup/packages @test @vm @kernel @docs

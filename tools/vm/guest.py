@@ -293,6 +293,10 @@ class Guest:
         console = self._serial.decode(errors="replace").replace("\r", "")
         return console, self._log.decode(errors="replace")
 
+    def age(self):
+        """Seconds since QEMU was started."""
+        return time.monotonic() - self._began
+
     def qemu_errors(self):
         """What QEMU itself wrote."""
         self._errors.seek(0)

@@ -41,8 +41,9 @@ _REPORT = re.compile(
       | Internal\ error
       | ------------\[
       | XFS\ \(\S+\):\ (Corruption|Internal)
-      | EXT4-fs\ error
-      | BTRFS\ (critical|error)
+      | EXT4-fs\ error(?!.*Out\ of\ memory) # a failed allocation was asked for by failnth
+      | BTRFS\ critical
+      | BTRFS\ error(?!.*\ bdev\ /dev/dm-\d+\ errs:) # a device mapper's disk fails on purpose
     """,
     re.X,
 )

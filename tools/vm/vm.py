@@ -30,6 +30,9 @@ The guest:
   --publish HOST:GUEST       forward port HOST of 127.0.0.1 to port GUEST of
                              the guest; may be given more than once. The guest
                              reaches nothing outside.
+  --answer PORT:COMMAND      where the guest connects to port PORT of 10.0.2.100,
+                             run COMMAND on this machine, the connection being
+                             its input and output
   --icount                   count instructions: the guest's clock advances
                              1 ns with each; one CPU
   --append WORDS             add words to the kernel's command line
@@ -85,6 +88,7 @@ class Options:
         self.load = False
         self.module = None
         self.publish = []
+        self.answer = []
         self.icount = False
         self.cpu = ""
         self.append = ""
@@ -186,6 +190,12 @@ class Options:
             raise fail.Usage(f"{name}: '{value}' is not HOST:GUEST, two port numbers")
         self.publish.append((int(parts[0]), int(parts[1])))
 
+    def _answer(self, name, value):
+        port, _, command = value.partition(":")
+        if not port.isdigit() or not 0 < int(port) < 65536 or not command:
+            raise fail.Usage(f"{name}: '{value}' is not PORT:COMMAND")
+        self.answer.append((int(port), command))
+
     def _env(self, name, value):
         key, eq, text = value.partition("=")
         if not key:
@@ -203,6 +213,7 @@ class Options:
         "--append": _text("append"),
         "--module": _text("module"),
         "--publish": _port,
+        "--answer": _answer,
         "--disk": _size("disk"),
         "--fs": _one_of("fs", disk.FILE_SYSTEMS),
         "--image": _text("image"),
@@ -288,7 +299,7 @@ def initramfs(top, here, opt, kern, log_disk):
              "crc32c_intel", "crc32c_generic"]
     if log_disk and log_disk.fs != "tmpfs":
         names += ["virtio_blk"] + FS_MODULES[log_disk.fs]
-    if opt.publish:
+    if opt.publish or opt.answer:
         names.append("virtio_net")
     module = find_module(top, opt, kern)
     if module:
@@ -315,7 +326,7 @@ def initramfs(top, here, opt, kern, log_disk):
     if log_disk:
         conf.append(f"fs={log_disk.fs}")
         conf.append(f"disk={log_disk.size}")
-    if opt.publish:
+    if opt.publish or opt.answer:
         conf.append("net=1")
     if one_stream():
         conf.append("merge=1")
@@ -381,8 +392,10 @@ def qemu(here, opt, kern, log_disk):
             "-drive", f"if=none,id=logs,file={path},format=raw,cache={cache},discard=unmap",
             "-device", "virtio-blk-pci,drive=logs",
         ]
-    if opt.publish:
+    if opt.publish or opt.answer:
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{h}-:{g}" for h, g in opt.publish)
+        forwards += "".join(f",guestfwd=tcp:10.0.2.100:{port}-cmd:{command.replace(',', ',,')}"
+                            for port, command in opt.answer)
         argv += [
             "-netdev", f"user,id=net,restrict=on{forwards}",
             "-device", "virtio-net-pci,netdev=net,romfile=",
@@ -433,6 +446,11 @@ def verdict(opt, guest):
         return fail.KERNEL
     if guest.fatal or guest.ready is None:
         if guest.ended_by and not guest.fatal:
+            # Who has waited for long wants to know what for; who types Ctrl-C knows.
+            if guest.ended_by == "SIGTERM":
+                if not opt.verbose and console:
+                    show_log(console)
+                say(f"ended by SIGTERM while the guest booted, after {guest.age():.0f} s")
             return 128 + getattr(signal, guest.ended_by)
         if not opt.verbose and console:
             show_log(console)
