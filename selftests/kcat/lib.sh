@@ -7,12 +7,16 @@
 #   PLOG_ENGINE=module    the loaded module; as root, in a guest
 #   PLOG_PORT=19310       where the broker listens
 #   PLOGD=build/bin/plogd
+#   PLOG_FAR=PROGRAM      runs clients outside the guest, at whose port the broker's is
+#                         published; see selftests/lib/far.c
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 PLOG_ENGINE=${PLOG_ENGINE:-process}
 port=${PLOG_PORT:-19310}
 broker=127.0.0.1:$port
+listen=127.0.0.1
+[ -z "${PLOG_FAR-}" ] || listen=0.0.0.0
 plogd=${PLOGD:-$top/build/bin/plogd}
 plogctl=${PLOGCTL:-$top/build/bin/plogctl}
 work=$(mktemp -d "${TMPDIR:-/tmp}/kcat-test.XXXXXX")
@@ -70,14 +74,52 @@ finish() {
 	exit
 }
 
-# start [KEY=VALUE]...: a broker on $data, ready when this returns 0.
-start() {
-	local args=(--engine "$PLOG_ENGINE" --set "log.dirs=$data"
-		--set "listeners=PLAINTEXT://127.0.0.1:$port")
-	local kv i before
+# far COMMAND...: a client of the broker, which need not be where the broker is
+far() {
+	if [ -n "${PLOG_FAR-}" ]; then
+		"$PLOG_FAR" "$@"
+	else
+		"$@"
+	fi
+}
 
+# asked COMMAND...: far COMMAND, which asks for what only we see and do, who are where plogd is:
+# a line "? rss" is answered with plogd's resident memory in KiB, "? kill SIGNAL" with the status
+# of that. All other lines are passed on.
+asked() {
+	local line in out client
+
+	coproc far "$@" 2>&1
+	exec {in}<&"${COPROC[0]}" {out}>&"${COPROC[1]}"
+	client=$COPROC_PID
+	while IFS= read -r -t 300 -u "$in" line; do
+		case $line in
+		'? rss') sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status" >&"$out" ;;
+		'? kill '*) kill -"${line#? kill }" "$pid"; echo $? >&"$out" ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done
+	exec {in}<&- {out}>&-
+	wait "$client"
+}
+
+# at PORT: "${where[@]}" are the options of a plogd that listens there
+at() {
+	where=(--set "listeners=PLAINTEXT://$listen:$1"
+		--set "advertised.listeners=PLAINTEXT://127.0.0.1:$1")
+}
+
+# start [KEY=VALUE | /FILE]...: a broker on $data, ready when this returns 0.
+start() {
+	local where args kv i before
+
+	at "$port"
+	args=(--engine "$PLOG_ENGINE" --set "log.dirs=$data" "${where[@]}")
 	for kv; do
-		args+=(--set "$kv")
+		case $kv in
+		/*) args+=("$kv") ;;
+		*) args+=(--set "$kv") ;;
+		esac
 	done
 	before=$(grep -c 'plogd: ready' "$log" 2>/dev/null)
 	"$plogd" "${args[@]}" >>"$log" 2>&1 &
@@ -109,7 +151,7 @@ stop_hard() {
 }
 
 kc() {
-	timeout 30 kcat -b "$broker" "$@"
+	far timeout 30 kcat -b "$broker" "$@"
 }
 
-"$top/tools/setup/packages" kcat python3 >&2 || exit 1
+[ -n "${PLOG_VM-}" ] || "$top/tools/setup/packages" kcat python3 >&2 || exit 1

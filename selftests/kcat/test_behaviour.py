@@ -208,6 +208,23 @@ def leader_epochs():
     same(C.list_offsets(4, t, -1, partition=9)["error"], 3)
 
 
+def epoch_ends():
+    t, empty = topic("epochends"), topic("noepochs")
+    for version in 2, 3, 4:
+        C.append(t, batch([b"x", b"y"]))
+        end = C.list_offsets(4, t, -1)["offset"]
+        same(C.epoch_end(version, t, 0), (0, 0, end))
+        same(C.epoch_end(version, t, 0, current=0), (0, 0, end))
+        same(C.epoch_end(version, t, 1), (0, -1, -1))
+        same(C.epoch_end(version, t, -1), (0, -1, -1))
+        same(C.epoch_end(version, t, 0, current=1), (75, -1, -1))
+        same(C.epoch_end(version, t, 0, partition=9), (3, -1, -1))
+        same(C.epoch_end(version, name("nowhere"), 0), (3, -1, -1))
+        # noted when it was made, without a record
+        same(C.epoch_end(version, empty, 0), (0, 0, 0))
+    same(C.list_offsets(4, empty, -2)["epoch"], 0)
+
+
 def ranges():
     t = topic("ranges")
     C.append(t, batch([b"a", b"b", b"c"]))
@@ -485,6 +502,62 @@ def deleted_by_an_old_id():
     C.delete_topics(5, [name("slow")])
 
 
+# ---- B19: DeleteRecords ----
+
+def delete_records():
+    t = topic("shorter")
+    for i in range(5):
+        C.append(t, batch([b"a%d" % i, b"b%d" % i]))
+
+    def to(offset, version=2, partition=0):
+        return C.delete_records(version, t, [(partition, offset)])[partition]
+    same(to(4, version=0), (4, 0))
+    for version in range(3):
+        same(to(-2, version), (-1, 1), "below 0")
+        same(to(11, version), (-1, 1), "above the high watermark")
+        same(to(3, version), (4, 0), "never back")
+        same(to(4, version), (4, 0), "where it is")
+    p = C.read(t, 3)
+    same((p["error"], p["start"], p["hw"]), (1, 4, 10))
+    same(C.read(t, 4)["error"], 0)
+    same(C.list_offsets(5, t, -2)["offset"], 4)
+    # inside a batch: it comes whole, and what lies below the start is the reader's to skip
+    same(to(5), (5, 0))
+    p = C.read(t, 5)
+    same((p["error"], p["start"], [o for o, _ in values(p["data"])][:2]), (0, 5, [4, 5]))
+    same(C.read(t, 4)["error"], 1)
+    same(C.list_offsets(5, t, -2)["offset"], 5)
+    same(C.list_offsets(5, t, 0)["offset"], 5, "by time, not below the start")
+    same(to(-1), (10, 0))
+    same((C.read(t, 9)["error"], C.read(t, 10)["error"]), (1, 0))
+    same(C.append(t, batch([b"next"])), 10)
+    same(to(0, partition=1), (-1, 3), "no such partition")
+    same(to(0, partition=-1), (-1, 3))
+    same(C.delete_records(2, name("nowhere"), [(0, 0)])[0], (-1, 3))
+    same(C.metadata(4, [name("nowhere")], auto=False)["topics"][name("nowhere")]["error"], 3)
+
+
+def delete_records_policies():
+    compact = topic("compacts", cleanup_policy="compact")
+    both = topic("both", cleanup_policy="compact,delete")
+    for t in compact, both:
+        C.append(t, batch([b"v"] * 3, keys=[b"k"] * 3))
+    same(C.delete_records(2, compact, [(0, 1)])[0], (-1, 44))
+    same(C.delete_records(1, compact, [(0, -1)])[0], (-1, 44))
+    same(C.delete_records(2, both, [(0, 1)])[0], (1, 0))
+    C.create_topics(4, [("__consumer_offsets", 1)])
+    same(C.delete_records(2, "__consumer_offsets", [(0, 0)])[0], (-1, 17))
+
+
+def delete_records_many():
+    t = topic("wide", 5)
+    for i in range(5):
+        C.append(t, batch([b"x"] * (i + 1)), partition=i)
+    same(C.delete_records(2, t, [(0, -1), (1, 1), (2, 9), (3, -1), (7, 0)]),
+         {0: (1, 0), 1: (1, 0), 2: (-1, 1), 3: (4, 0), 7: (-1, 3)})
+    same([p["offset"] for p in C.list_offsets(5, t, [-2] * 5)], [1, 1, 0, 4, 0])
+
+
 def delete_under_reader():
     t = topic("gone")
     c = Conn(ADDRESS)
@@ -580,7 +653,7 @@ def keyless():
 
 def record_times():
     now = int(time.time() * 1000)
-    late = {"message_timestamp_after_max_ms": "1000", "message_timestamp_before_max_ms": "5000"}
+    late = {"message_timestamp_after_max_ms": "10000", "message_timestamp_before_max_ms": "5000"}
     got = refuses("future", batch([b"a", b"b"], [now, now + 60000]), 32, config=late)
     same([i for i, _ in got["records"]], [1])
     refuses("past", batch([b"a"], [now - 60000]), 32, config=late)
@@ -703,6 +776,7 @@ for title, fn in (
         ("B6 as one gzip batch", times_in_gzip),
         ("B6 times out of order", times_out_of_order),
         ("B8 leader epochs; 74 and 75", leader_epochs),
+        ("B26 where a leader epoch ended", epoch_ends),
         ("B10 the first batch comes whole, for the first partition only", one_large_batch),
         ("B10 a small batch before a large one comes alone", small_then_large),
         ("max_bytes holds over all partitions", limits_hold),
@@ -721,6 +795,10 @@ for title, fn in (
         ("B14 delete and make again", recreate),
         ("B14 a deletion by an old id leaves the new topic", deleted_by_an_old_id),
         ("a topic is deleted under a waiting reader", delete_under_reader),
+        ("B19 DeleteRecords: offsets and ends", delete_records),
+        ("B19 DeleteRecords: 44 where a topic only compacts, 17 for an internal one",
+         delete_records_policies),
+        ("B19 DeleteRecords: many partitions", delete_records_many),
         ("CreateTopics: what it checks and answers", creation),
         ("B15 batches that are refused", batch_checks),
         ("B15 larger than max.message.bytes: 10", too_large),

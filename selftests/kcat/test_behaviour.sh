@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 start || { tail "$log" >&2; echo "Bail out! plogd did not start"; exit 1; }
-python3 "$here/test_behaviour.py" "$broker"
+far python3 "$here/test_behaviour.py" "$broker"
 status=$?
 stop || { echo "# plogd ended with $?"; status=1; }
 [ $status = 0 ] || tail -n 100 "$log" | grep -v ' INFO  topics: ' | sed 's/^/# /'

@@ -2,7 +2,24 @@
 # SPDX-License-Identifier: MIT
 # What an operator does to plogd, and what it says: configuration, signals, a
 # second one beside it, the end with clients connected.
+#
+# Its clients stay where plogd is, in the guest: a connection that ends while plogd does not read
+# it ends the published port's QEMU too (libslirp 4.7, an assertion in soread()).
+unset PLOG_FAR
 . "$(dirname "$0")/lib.sh"
+
+# client SCRIPT: a client in Python that may ask about plogd and send it signals, see asked
+client() {
+	asked python3 -u -c "import sys
+sys.path.insert(0, sys.argv[1])
+host, port = sys.argv[2].split(':')
+def ask(what):
+    print('?', what)
+    return int(input())
+def rss():
+    return ask('rss')
+$1" "$here" "$broker"
+}
 
 # run_wrong FILE WORD...: plogd must not start with FILE, and its line has the words.
 run_wrong() {
@@ -36,6 +53,18 @@ printf 'listeners=PLAINTEXT://127.0.0.1:9092\nadvertised.listeners=PLAINTEXT://0
 	>"$work/adv"
 run_wrong adv "$work/adv:2:" "clients can reach"
 ok "an advertised address that nobody can reach" $?
+printf 'plog.max.partitions=-1\n' >"$work/max"
+run_wrong max "$work/max:1: plog.max.partitions=-1: out of range: must be from 0 to 1048576"
+ok "a limit below none" $?
+printf '\nplog.max.append.bytes=1000\n' >"$work/max"
+run_wrong max "$work/max:2: plog.max.append.bytes=1000: must be 0 (as it is), or from 1024 on"
+ok "a limit of appends that no record fits" $?
+printf 'plog.max.descriptors=lots\n' >"$work/max"
+run_wrong max "$work/max:1: plog.max.descriptors=lots: must be a whole number from 0 to 2147483647"
+ok "a limit that is no number" $?
+printf 'plog.max.waiters=2000000\n' >"$work/max"
+run_wrong max "$work/max:1: plog.max.waiters=2000000: out of range: must be from 0 to 1048576"
+ok "a limit above all" $?
 run_wrong missing "$work/missing"
 ok "a file that is not there" $?
 printf 'num.partitons=3\nlog.dirs=/tmp\n' >"$work/unknown"
@@ -49,9 +78,10 @@ is "the sample configuration is good and has no unknown key" "$?$(cat "$work/out
 
 cat >"$work/server.properties" <<END
 log.dirs=$data
-listeners=PLAINTEXT://127.0.0.1:$port
+listeners=PLAINTEXT://$listen:$port
 auto.create.topics.enable=true
 num.partitions=2
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
 END
 # start_file: as start, with the file
 start_file() {
@@ -103,9 +133,9 @@ said "the new defaults are in force"
 ok "new defaults reach the topics that are there" $?
 head -c 6000 /dev/zero | tr '\0' x >"$work/six"
 is "a message above the new max.message.bytes is refused" \
-	"$(kc -P -t first -p 0 "$work/six" 2>&1 | grep -c -i 'too large')" 1
+	"$(kc -P -t first -p 0 <"$work/six" 2>&1 | grep -c -i 'too large')" 1
 head -c 4000 "$work/six" >"$work/four"
-kc -P -t first -p 1 "$work/four"
+kc -P -t first -p 1 <"$work/four"
 ok "one below is not" $?
 stop
 is "it stops" $? 0
@@ -121,28 +151,25 @@ start "advertised.listeners=PLAINTEXT://broker.example:1234"
 ok "plogd starts again" $?
 is "advertised.listeners is what clients are told" \
 	"$(kc -L | grep -c 'broker 0 at broker.example:1234')" 1
-out=$(timeout 10 "$plogd" --engine "$PLOG_ENGINE" --set "log.dirs=$data" \
-	--set "listeners=PLAINTEXT://127.0.0.1:$port" 2>&1)
-is "a port that is taken" "$?$(grep -c "cannot listen at 127.0.0.1:$port" <<<"$out")" 11
+at "$port"
+out=$(timeout 10 "$plogd" --engine "$PLOG_ENGINE" --set "log.dirs=$data" "${where[@]}" 2>&1)
+is "a port that is taken" "$?$(grep -c "cannot listen at $listen:$port" <<<"$out")" 11
+at $((port + 1))
 if [ "$PLOG_ENGINE" = process ]; then
-	out=$(timeout 10 "$plogd" --engine process --set "log.dirs=$data" \
-		--set "listeners=PLAINTEXT://127.0.0.1:$((port + 1))" 2>&1)
+	out=$(timeout 10 "$plogd" --engine process --set "log.dirs=$data" "${where[@]}" 2>&1)
 	is "a second plogd on the same directory is refused" \
 		"$?$(grep ERROR <<<"$out" | grep -c "$data")" 11
 else
-	out=$(timeout 10 "$plogd" --engine process --set "log.dirs=$data" \
-		--set "listeners=PLAINTEXT://127.0.0.1:$((port + 1))" 2>&1)
+	out=$(timeout 10 "$plogd" --engine process --set "log.dirs=$data" "${where[@]}" 2>&1)
 	is "a process engine on the module's directory is refused" \
 		"$?$(grep ERROR <<<"$out" | grep -c "$data")" 11
 	mkdir -p "$data.other"
-	out=$(timeout 10 "$plogd" --engine module --set "log.dirs=$data.other" \
-		--set "listeners=PLAINTEXT://127.0.0.1:$((port + 1))" 2>&1)
+	out=$(timeout 10 "$plogd" --engine module --set "log.dirs=$data.other" "${where[@]}" 2>&1)
 	is "another directory than the instance's is refused" \
 		"$?$(grep -c "the module serves $data" <<<"$out")" 11
 	rmdir "$data.other"
 
-	"$plogd" --engine module --set "log.dirs=$data" \
-		--set "listeners=PLAINTEXT://127.0.0.1:$((port + 1))" >"$work/second" 2>&1 &
+	"$plogd" --engine module --set "log.dirs=$data" "${where[@]}" >"$work/second" 2>&1 &
 	second=$!
 	wait "$pid"
 	is "a plogd that is replaced says so and ends" \
@@ -152,21 +179,21 @@ else
 		grep -q 'plogd: ready' "$work/second" && break
 		sleep 0.05
 	done
-	timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L >/dev/null
+	far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L >/dev/null
 	ok "and the new one serves" $?
 
 	# the relay
 	"$plogctl" topic create relayed --partitions 3 --config retention.ms=86400000 >/dev/null
 	ok "plogctl topic create, through plogd" $?
 	is "plogctl topic list" "$("$plogctl" topic list | grep -c relayed)" 1
-	is "Metadata has it" "$(timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L |
+	is "Metadata has it" "$(far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L |
 		grep -c 'topic "relayed" with 3 partitions')" 1
 	"$plogctl" topic create relayed 2>"$work/err"
 	is "a topic that exists is refused with the reason" \
 		"$?$(grep -c -i exist "$work/err")" 11
 	"$plogctl" topic alter relayed --partitions 5 >/dev/null
 	ok "plogctl topic alter" $?
-	is "five partitions now" "$(timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L |
+	is "five partitions now" "$(far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -L |
 		grep -c 'topic "relayed" with 5 partitions')" 1
 	"$plogctl" topic delete relayed >/dev/null
 	ok "plogctl topic delete" $?
@@ -175,9 +202,9 @@ else
 	# records cross between device and clients, also with no daemon
 	echo from the device >/dev/plog/first/0
 	is "a client reads what the device took" \
-		"$(timeout 20 kcat -b "127.0.0.1:$((port + 1))" -C -t first -p 0 -o beginning -e -q)" \
+		"$(far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -C -t first -p 0 -o beginning -e -q)" \
 		"from the device"
-	echo from a client | timeout 20 kcat -b "127.0.0.1:$((port + 1))" -P -t first -p 0
+	echo from a client | far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -P -t first -p 0
 	is "the device gives what a client sent" "$(timeout 5 head -c 29 /dev/plog/first/0)" \
 		"from the device
 from a client"
@@ -190,6 +217,68 @@ from a client"
 	ok "a new daemon starts" $?
 	is "and serves them" "$(kc -C -t first -p 0 -o 2 -e -q)" "while no daemon runs"
 fi
+
+# ---- one that is frozen, and another in its place ----
+
+# frozen_append: a Produce that finds plogd frozen, and what becomes of it
+frozen_append() {
+	far python3 - "$here" "$broker" <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from wire import Closed, Conn, batch
+host, port = sys.argv[2].split(":")
+try:
+    error = Conn((host, int(port)), timeout=60).produce(8, "first", [(0, batch([b"frozen"]))])[0]["error"]
+    print("not leader" if error == 6 else f"error {error}")
+except (Closed, OSError):
+    print("closed")
+END
+}
+at $((port + 1))
+if [ "$PLOG_ENGINE" = module ]; then
+	kill -STOP "$pid"
+	frozen_append >"$work/out" 2>&1 &
+	client=$!
+	sleep 1
+	"$plogd" --engine module --set "log.dirs=$data" "${where[@]}" >"$work/third" 2>&1 &
+	third=$!
+	for ((i = 0; i < 200; i++)); do
+		grep -q 'plogd: ready' "$work/third" && break
+		sleep 0.05
+	done
+	ok "a daemon takes the place of one that is frozen" "$([ $i -lt 200 ]; echo $?)"
+	echo from the new one | far timeout 20 kcat -b "127.0.0.1:$((port + 1))" -P -t first -p 0
+	ok "and appends" $?
+	kill -CONT "$pid"
+	wait $client
+	grep -qx 'not leader\|closed' "$work/out"
+	ok "what the old one was to append it does not append: $(cat "$work/out")" $?
+	wait "$pid"
+	is "it ends" $? 1
+	pid=$third port=$((port + 1)) broker=127.0.0.1:$port
+	is "the log has the record of the new one, and no other" \
+		"$(kc -C -t first -p 0 -o 3 -e -q)" "from the new one"
+else
+	# at an address that clients reach
+	stop
+	start
+	kc -P -t first -p 0 <<<"before"
+	ok "a record before" $?
+	had=$(kc -C -t first -p 0 -o beginning -e -q | wc -l)
+	kill -STOP "$pid"
+	out=$(timeout 10 "$plogd" --engine process --set "log.dirs=$data" "${where[@]}" 2>&1)
+	is "nobody takes the place of one that is frozen: its directory is locked" \
+		"$?$(grep ERROR <<<"$out" | grep -c "$data")" 11
+	frozen_append >"$work/out" 2>&1 &
+	client=$!
+	sleep 1
+	stop_hard
+	wait $client
+	is "killed, it has appended nothing more" "$(cat "$work/out")" closed
+	start
+	ok "and another takes its place" $?
+	is "with the log as it was" "$(kc -C -t first -p 0 -o beginning -e -q | wc -l)" "$had"
+fi
 stop
 is "SIGTERM: exit status 0" $? 0
 
@@ -197,19 +286,18 @@ is "SIGTERM: exit status 0" $? 0
 
 start auto.create.topics.enable=true
 kc -L -t waiting >/dev/null
-python3 - "$here" "$broker" "$pid" <<'END' >"$work/out" 2>&1
-import os, signal, sys, time
-sys.path.insert(0, sys.argv[1])
+client "$(cat <<'END'
+import time
 from wire import Conn, FETCH, parse_fetch
-host, port = sys.argv[2].split(":")
 c = Conn((host, int(port)))
 n = c.send(FETCH, 11, c.fetch_body(11, [("waiting", 0, 0)], wait=30000))
 time.sleep(0.3)
 began = time.time()
-os.kill(int(sys.argv[3]), signal.SIGTERM)
+ask("kill TERM")
 answer = parse_fetch(c.receive(FETCH, 11, n), 11)
 print("answered" if answer["error"] == 0 and time.time() - began < 2 else answer)
 END
+)" >"$work/out" 2>&1
 is "a Fetch that waits is answered at SIGTERM" "$(cat "$work/out")" answered
 wait $pid
 is "and plogd ends with 0" $? 0
@@ -217,49 +305,123 @@ pid=
 
 start plog.drain.ms=1000
 kc -P -t slow -X message.max.bytes=1000000 < <(head -c 6000000 /dev/zero | tr '\0' x | fold -w 60000)
-python3 - "$here" "$broker" "$pid" <<'END' >"$work/out" 2>&1
-import os, signal, sys, time
-sys.path.insert(0, sys.argv[1])
+client "$(cat <<'END'
+import time
 from wire import Conn, FETCH
-host, port = sys.argv[2].split(":")
 c = Conn((host, int(port)))
 for _ in range(4):
     c.send(FETCH, 11, c.fetch_body(11, [("slow", 0, 0, 1 << 30)]))
 time.sleep(0.5)
-os.kill(int(sys.argv[3]), signal.SIGTERM)
+ask("kill TERM")
 time.sleep(3)
 END
+)" >"$work/out" 2>&1
 wait $pid
 is "one who does not read cannot hold up the end" \
 	"$?$(tail -n 5 "$log" | grep -c 'they are closed')" 01
 pid=
 
 start plog.drain.ms=60000
-python3 - "$here" "$broker" "$pid" <<'END' >"$work/out" 2>&1
-import os, signal, sys, time
-sys.path.insert(0, sys.argv[1])
+client "$(cat <<'END'
+import time
 from wire import Conn, FETCH
-host, port = sys.argv[2].split(":")
 c = Conn((host, int(port)))
 for _ in range(4):
     c.send(FETCH, 11, c.fetch_body(11, [("slow", 0, 0, 1 << 30)]))
 time.sleep(0.5)
-os.kill(int(sys.argv[3]), signal.SIGTERM)
+ask("kill TERM")
 time.sleep(0.5)
-os.kill(int(sys.argv[3]), signal.SIGTERM)
+ask("kill TERM")
 time.sleep(1)
 END
+)" >"$work/out" 2>&1
 wait $pid
 is "a second signal ends at once" "$?$(tail -n 1 "$log" | grep -c 'a second signal')" 11
 pid=
 start
 is "and the logs open again" "$?$(kc -Q -t slow:0:-2)" "0slow [0] offset 0"
 
+# ---- a disk that does not take anything for a while ----
+
+if [ "$PLOG_ENGINE" = module ]; then
+	stop
+	start
+	timeout 120 python3 - "$here" "$broker" /var/lib/plog <<'END' >"$work/out" 2>&1
+import select, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from wire import PRODUCE, Conn, batch, parse_produce
+host, port = sys.argv[2].split(":")
+conns = [Conn((host, int(port)), timeout=20) for _ in range(12)]
+conns[0].create("stalls", 8)
+conns[0].append("stalls", batch([b"before"]))
+subprocess.run(["fsfreeze", "-f", sys.argv[3]], check=True)
+try:
+    body = conns[0].produce_body(8, "stalls", [(i, batch([b"frozen"])) for i in range(8)])
+    waiting = [(c, c.send(PRODUCE, 8, body)) for c in conns[:6]]
+    time.sleep(1)
+    for c in conns[6:]:
+        c.metadata(4, ["stalls"])
+        if not c.read("stalls", 0)["data"]:
+            print("nothing is read")
+    print("others are served")
+    print(len(select.select([c.s for c, _ in waiting], [], [], 0.5)[0]), "are answered")
+finally:
+    subprocess.run(["fsfreeze", "-u", sys.argv[3]], check=True)
+for c, sent in waiting:
+    p = parse_produce(c.receive(PRODUCE, 8, sent), 8)
+    if any(part["error"] for part in p.values()):
+        print("errors:", p)
+print(conns[0].list_offsets(5, "stalls", -1)["offset"])
+END
+	is "appends wait for a frozen disk, and nobody else does" "$(cat "$work/out")" \
+		"others are served
+0 are answered
+7"
+fi
+
+# ---- limits of the instance ----
+
+stop
+start plog.max.partitions=9 plog.max.append.bytes=2000 plog.max.waiters=77 plog.max.descriptors=9999
+ok "plogd starts with limits" $?
+if [ "$PLOG_ENGINE" = module ]; then
+	is "the module has them" "$("$plogctl" instance show --json |
+		jq -c '[.max_partitions, .max_append_bytes, .max_waiters, .max_descriptors]')" \
+		"[9,2000,77,9999]"
+	is "what it serves it goes on to serve, though that is more" \
+		"$("$plogctl" topic list --json | jq 'map(.partitions) | add > 9')$(tail -n 30 "$log" |
+		grep -c 'stays out of service')" true0
+	"$plogctl" topic delete stalls >/dev/null
+fi
+far python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+import sys
+sys.path.insert(0, sys.argv[1])
+from wire import Conn, batch
+host, port = sys.argv[2].split(":")
+c = Conn((host, int(port)))
+had = sum(len(t["partitions"]) for t in c.metadata(4, None)["topics"].values())
+t, = c.create_topics(5, [("fits", 9 - had)])
+print(t["error"])
+t, = c.create_topics(5, [("beyond", 1)])
+print(t["error"], "partitions" in t["message"] and "max" in t["message"] or t["message"])
+print(sorted(c.metadata(4, None)["topics"]).count("beyond"))
+for size in 3000, 100:
+    print(c.produce(8, "fits", [(0, batch([b"x" * size]))])[0]["error"])
+print(c.delete_topics(5, ["fits"])[0]["error"])
+t, = c.create_topics(5, [("beyond", 1)])
+print(t["error"])
+END
+is "partitions and appends beyond them are refused, and say why" "$(tr '\n' ' ' <"$work/out")" \
+	"0 44 True 0 10 0 0 0 "
+# without the keys limits of the module stay as they are
+[ "$PLOG_ENGINE" = process ] || "$plogctl" instance set --max-partitions 20000 --max-waiters 4096 \
+	--max-append-bytes 67108864 --max-descriptors 65536 >/dev/null
+
 # ---- max.connections ----
 
 stop
 start max.connections=2
-python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+far python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
 import socket, sys
 sys.path.insert(0, sys.argv[1])
 from wire import Conn
@@ -281,8 +443,8 @@ is "max.connections: the next waits until one ends" "$(cat "$work/out")" "waited
 
 stop
 start socket.request.max.bytes=1000000 queued.max.request.bytes=1000000 \
-	plog.request.arrival.ms=1000
-python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+	plog.request.arrival.ms=2000
+far python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
 import struct, sys, time
 sys.path.insert(0, sys.argv[1])
 from wire import API_VERSIONS, Conn
@@ -294,7 +456,7 @@ b.send_raw(struct.pack(">i", 900000) + bytes(100000))	# the one that may go beyo
 time.sleep(0.2)
 frame = c.frame(API_VERSIONS, 0, b"", client="c" * 3000)
 c.send_raw(frame[:100])
-time.sleep(2.5)
+time.sleep(4.5)
 a.close(), b.close()
 time.sleep(0.7)
 c.send_raw(frame[100:])
@@ -302,14 +464,8 @@ print("answered", c.receive(API_VERSIONS, 0).i16())
 END
 is "waiting for memory is not held against a peer" "$(cat "$work/out" | tail -n 1)" "answered 0"
 
-python3 - "$here" "$broker" "$pid" <<'END' >"$work/out" 2>&1
-import sys, time
-sys.path.insert(0, sys.argv[1])
+client "$(cat <<'END'
 from wire import API_VERSIONS, Conn, FETCH
-def rss():
-    with open(f"/proc/{sys.argv[3]}/status") as f:
-        return [int(x.split()[1]) for x in f if x.startswith("VmRSS")][0]
-host, port = sys.argv[2].split(":")
 other = Conn((host, int(port)))
 other.create("parked")
 before = rss()
@@ -324,8 +480,40 @@ print("others:", other.api_versions(0)["error"])
 grown = rss() - before
 print("small" if grown < 8000 else f"{grown} KiB more")
 END
+)" >"$work/out" 2>&1
 is "requests behind a Fetch that waits keep to the memory, and nobody waits for them" \
 	"$(cat "$work/out")" "others: 0
+small"
+
+# What requests are decoded into counts too: of a Fetch ten times its bytes, for as long as it
+# waits. The bytes alone would let twenty of these be held, with 200 MB.
+stop
+start socket.request.max.bytes=1000000 queued.max.request.bytes=16000000
+client "$(cat <<'END'
+import time
+from wire import Conn, FETCH, W, parse_fetch
+other = Conn((host, int(port)))
+other.metadata(4, ["parked"])
+before = rss()
+n = 30000
+w = W().i32(-1).i32(4000).i32(1).i32(1 << 30).i8(0).i32(0).i32(-1).count(1).string("parked").count(n)
+part = bytes(W().i32(0).i32(-1).i64(0).i64(-1).i32(1000).b)
+body = bytes(w.raw(part * n).count(0).string("").b)
+conns = [Conn((host, int(port)), timeout=60) for _ in range(30)]
+sent = [(c, c.send(FETCH, 11, body)) for c in conns]
+time.sleep(2)
+grown = rss() - before
+print("others:", other.api_versions(0)["error"])
+answers = [c.receive(FETCH, 11, s) for c, s in sent]
+size = len(answers[0].d)
+parse_fetch(answers[0], 11)
+print(sum(len(a.d) == size for a in answers), "answers")
+print("small" if grown < 110000 else f"{grown} KiB more")
+END
+)" >"$work/out" 2>&1
+is "what they are decoded into is counted, and all are answered" "$(cat "$work/out")" \
+	"others: 0
+30 answers
 small"
 
 if [ "$PLOG_ENGINE" = process ]; then
@@ -337,7 +525,7 @@ if [ "$PLOG_ENGINE" = process ]; then
 		grep -q 'plogd: ready' "$work/few" && break
 		sleep 0.05
 	done
-	python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+	far python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
 import sys
 sys.path.insert(0, sys.argv[1])
 from wire import Conn, batch
@@ -368,7 +556,7 @@ END
 		tests=$((tests + 1))
 		echo "ok $tests - a topic is deleted on a full disk # SKIP only root mounts one"
 	else
-		python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
+		far python3 - "$here" "$broker" <<'END' >"$work/out" 2>&1
 import sys
 sys.path.insert(0, sys.argv[1])
 from wire import Conn, batch

@@ -9,9 +9,10 @@ import sys
 import time
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
-CREATE_TOPICS, DELETE_TOPICS = 19, 20
+CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, OFFSET_FOR_LEADER_EPOCH = 19, 20, 21, 23
 FLEXIBLE = {PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6, METADATA: 9, API_VERSIONS: 3,
-            CREATE_TOPICS: 5, DELETE_TOPICS: 4}
+            CREATE_TOPICS: 5, DELETE_TOPICS: 4, DELETE_RECORDS: 2,
+            OFFSET_FOR_LEADER_EPOCH: 4}
 NO_ID = bytes(16)
 
 
@@ -409,6 +410,26 @@ class Conn:
         f = self.fetch(version, [(topic, partition, offset)], **how)
         return f["parts"][(topic, partition)]
 
+    def epoch_end(self, version, topic, epoch, partition=0, current=-1):
+        """OffsetForLeaderEpoch of one partition: (error, epoch, end)."""
+        w = W(version >= 4)
+        if version >= 3:
+            w.i32(-1)
+        w.count(1).string(topic).count(1).i32(partition).i32(current).i32(epoch)
+        r = self.call(OFFSET_FOR_LEADER_EPOCH, version, w.tags().tags().tags().b)
+        r.i32()
+        same(r.count(), 1)
+        same(r.string(), topic)
+        same(r.count(), 1)
+        error = r.i16()
+        same(r.i32(), partition)
+        got = error, r.i32(), r.i64()
+        r.tags()
+        r.tags()
+        r.tags()
+        r.done()
+        return got
+
     def list_offsets(self, version, topic, times, partition=0, isolation=0, epoch=-1):
         """One timestamp, or a list of them for partitions 0, 1, ..."""
         many = isinstance(times, list)
@@ -519,6 +540,31 @@ class Conn:
             r.tags()
             return t
         found = r.array(topic)
+        r.tags()
+        r.done()
+        return found
+
+    def delete_records(self, version, topic, offsets):
+        """@offsets: [(partition, offset)]; {partition: (low watermark, error)}"""
+        w = W(version >= 2)
+        w.count(1).string(topic).count(len(offsets))
+        for partition, offset in offsets:
+            w.i32(partition).i64(offset).tags()
+        w.tags().i32(5000)
+        r = self.call(DELETE_RECORDS, version, w.tags().b)
+        r.i32()
+        found = {}
+
+        def part(r):
+            index = r.i32()
+            found[index] = (r.i64(), r.i16())
+            r.tags()
+
+        def one(r):
+            same(r.string(), topic)
+            r.array(part)
+            r.tags()
+        r.array(one)
         r.tags()
         r.done()
         return found

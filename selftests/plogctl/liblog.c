@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * The C library on the device.  Needs topic "lib" with an empty partition 0 and
- * a compacted topic "keys"; prints lines of TAP without numbers, which
+ * The C library on the device.  Needs topics "lib" and "txn" with an empty partition
+ * 0 and a compacted topic "keys"; prints lines of TAP without numbers, which
  * test_plogctl.sh counts on.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -218,6 +220,105 @@ static void refusals(void)
 	plog_close(log);
 }
 
+/* ---- transactions, as a daemon appends them ---- */
+
+uint32_t crc32c(uint32_t crc, const void *p, size_t n);	/* of the library */
+
+static void put_be(uint8_t *p, int bytes, uint64_t value)
+{
+	while (bytes--) {
+		p[bytes] = (uint8_t)value;
+		value >>= 8;
+	}
+}
+
+/* Append @r as @producer's, with @attributes, and say where the last stable offset is then. */
+static int append_of(int fd, uint64_t incarnation, const struct plog_record *r, int64_t producer,
+		     int attributes, int64_t unstable)
+{
+	struct plog_state st = { 0 };
+	struct plog_append arg = {
+		.flags = PLOG_APPEND_DAEMON | PLOG_APPEND_UNSTABLE,
+		.incarnation = incarnation,
+		.first_unstable = unstable,
+	};
+	struct plog_pack *pack;
+	const void *bytes;
+	uint8_t batch[512];
+	int ret;
+
+	if (ioctl(fd, PLOG_IOC_STATE, &st))
+		return -errno;
+	arg.leader_epoch = st.leader_epoch;
+	if (plog_pack_new(0, &pack) || plog_pack_add(pack, r))
+		return -ENOMEM;
+	arg.length = plog_pack_finish(pack, &bytes);
+	if (arg.length > sizeof(batch))
+		return -EMSGSIZE;
+	memcpy(batch, bytes, arg.length);
+	plog_pack_free(pack);
+	put_be(batch + 21, 2, attributes);
+	put_be(batch + 43, 8, producer);
+	put_be(batch + 51, 2, 0);
+	put_be(batch + 53, 4, 0);
+	put_be(batch + 17, 4, crc32c(0, batch + 21, arg.length - 21));
+	arg.data = (uintptr_t)batch;
+	ret = ioctl(fd, PLOG_IOC_APPEND, &arg) ? -errno : 0;
+	return ret;
+}
+
+static int append_marker(int fd, uint64_t incarnation, int64_t producer, char type,
+			 int64_t unstable)
+{
+	const char key[4] = { 0, 0, 0, type }, value[6] = { 0 };
+	struct plog_record r = { .timestamp = 5, .key = key, .key_length = 4, .value = value,
+				 .value_length = 6 };
+
+	return append_of(fd, incarnation, &r, producer, 0x30, unstable);
+}
+
+static void transactions(void)
+{
+	struct plog_register reg = { 0 };
+	struct plog_bind bind = { .topic = "txn" };
+	int control = open("/dev/plog-control", O_RDWR), fd = open("/dev/plog-control", O_RDWR);
+	struct plog_record r = record(1, NULL, "kept"), lost = record(1, NULL, "lost");
+	struct plog *all, *committed;
+	char seen[16] = "";
+	int64_t start;
+
+	CHECK(!ioctl(control, PLOG_IOC_REGISTER, &reg));
+	CHECK(!ioctl(fd, PLOG_IOC_BIND, &bind));
+	CHECK(plog_open("txn", 0, PLOG_OPEN_READ, &all) == 0);
+	CHECK(plog_open("txn", 0, PLOG_OPEN_READ | PLOG_OPEN_COMMITTED, &committed) == 0);
+	CHECK(plog_seek(all, PLOG_OFFSET_END) == 0);
+	start = plog_position(all);
+	CHECK(plog_seek(committed, start) == 0);
+	/* 8 commits, 9 aborts, their batches between each other */
+	CHECK(!append_of(fd, reg.incarnation, &r, 8, 0x10, PLOG_UNSTABLE_HERE));
+	CHECK(!append_of(fd, reg.incarnation, &lost, 9, 0x10, start));
+	CHECK(!append_of(fd, reg.incarnation, &r, 8, 0x10, start));
+	CHECK(plog_next(committed, &r, 0) == 0);
+	CHECK(!append_marker(fd, reg.incarnation, 8, PLOG_CONTROL_COMMIT, start + 1));
+	/* one is to be seen, though the marker that says so lies behind the end */
+	CHECK(plog_next(committed, &r, 0) == 1 && is(r.value, r.value_length, "kept"));
+	CHECK(plog_next(committed, &r, 0) == 0);
+	CHECK(!append_marker(fd, reg.incarnation, 9, PLOG_CONTROL_ABORT, PLOG_UNSTABLE_NONE));
+	CHECK(plog_next(committed, &r, 0) == 1 && is(r.value, r.value_length, "kept"));
+	CHECK(r.offset == start + 2);
+	CHECK(plog_next(committed, &r, 0) == 0);
+	while (plog_next(all, &r, 0) > 0 && strlen(seen) < 8)
+		strncat(seen, r.value, 1);
+	CHECK(!strcmp(seen, "klk"));
+	/* back, and again */
+	CHECK(plog_seek(committed, start + 1) == 0);
+	CHECK(plog_next(committed, &r, 0) == 1 && r.offset == start + 2);
+	plog_close(committed);
+	plog_close(all);
+	close(fd);
+	close(control);
+}
+
 int main(void)
 {
 	static const struct {
@@ -231,6 +332,7 @@ int main(void)
 		{ "a reader is woken", waiting },
 		{ "a cursor goes through a socket", cursor },
 		{ "what must not be appended is not", refusals },
+		{ "aborted transactions are left out", transactions },
 	};
 	int status = 0;
 

@@ -99,6 +99,45 @@ t "not root: refused, and said why" 1 "CAP_NET_ADMIN|Permission denied" \
 	as_nobody plogctl topic create x
 t "not root: told how" 1 "sudo" as_nobody plogctl instance stop
 
+# ---- limits ----
+
+# limits PARTITIONS WAITERS DESCRIPTORS BYTES: as a filter of jq
+limits() {
+	echo ".max_partitions == $1 and .max_waiters == $2 and .max_descriptors == $3 and
+		.max_append_bytes == $4"
+}
+j "limits that nobody has set" "$(limits 20000 4096 65536 67108864)" plogctl instance show
+t "limits of an instance that runs" 0 "max append bytes: +4096" plogctl instance set \
+	--max-partitions 2 --max-waiters 7 --max-descriptors 900 --max-append-bytes 4096
+j "are in force" "$(limits 2 7 900 4096)" plogctl instance show
+t "one out of range is refused" 2 "max-waiters.*1 to 1048576" \
+	plogctl instance set --max-waiters 0
+t "no partition beyond the limit" 1 "max-partitions allows" \
+	plogctl topic create many --partitions 3
+j "and none is left of a topic that was refused" 'length == 0' plogctl topic list
+t "as many as the limit" 0 "two: 2 partitions" plogctl topic create two --partitions 2
+t "no append beyond the limit" 1 "Message too long" \
+	bash -c 'head -c 5000 /dev/zero | dd of=/dev/plog/two/0 bs=5000 iflag=fullblock'
+t "one below it" 0 "" \
+	bash -c 'head -c 4000 /dev/zero | dd of=/dev/plog/two/0 bs=4000 iflag=fullblock'
+t "no growth beyond the limit" 1 "max-partitions allows" \
+	plogctl topic alter two --partitions 4 --set retention.ms=77
+plogctl instance set --max-partitions 3 >/dev/null
+t "nor a part of one" 1 "max-partitions allows" \
+	plogctl topic alter two --partitions 4 --mode 0666
+j "the topic is as it was" '.partitions == 2 and .config == {} and .mode == "0600" and
+	(.partition_states | length == 2 and all(.state == "online" and .mode == "0600"))' \
+	plogctl topic describe two
+t "in the directory too" 0 "^two-0 two-1 two.topic $" \
+	bash -c "cd $dir && ls -d two-[0-9]* two.topic | tr '\\n' ' '"
+t "what the limit allows is taken" 0 "changed" plogctl topic alter two --partitions 3
+j "whole" '.partitions == 3 and (.partition_states | length == 3)' plogctl topic describe two
+plogctl topic delete two >/dev/null
+t "limits with a directory" 0 "serving $dir" plogctl instance set --data-dir $dir \
+	--max-partitions 20000 --max-waiters 4096 --max-descriptors 65536 \
+	--max-append-bytes 67108864
+j "are in force too" "$(limits 20000 4096 65536 67108864)" plogctl instance show
+
 # ---- topics without a daemon ----
 
 t "create" 0 "orders: 3 partitions" plogctl topic create orders --partitions 3 \
@@ -133,10 +172,65 @@ j "is the default again" 'all(.[]; .["max.message.bytes"] == 1048588)' \
 	plogctl partition show orders
 t "nothing to change" 2 "nothing to change" plogctl topic alter orders
 t "a partition that is not there" 1 "no partition" plogctl partition show orders 9
+t "segments for people: a column for each value" 0 '^ *0 .* active$' \
+	bash -c 'plogctl segment list orders 0 | tee /dev/stderr | tail -n 1; test $(plogctl segment list orders 0 | wc -l) = 2'
 j "segments" 'length == 1 and .[0].active and .[0].bytes > 0' plogctl segment list orders 0
-j "counters of all" '.total.records == 2 and (.partitions | length) == 6' plogctl stats
+j "epochs" 'length == 1 and .[0].leader_epoch == 0 and .[0].start_offset == 0' \
+	plogctl epoch list orders 0
+t "epochs as a table" 0 "EPOCH +START" plogctl epoch list orders 0
+t "epochs of nothing" 1 "no partition of this topic" plogctl epoch list orders 77
+# one of them was written to a topic that is gone
+j "counters of all" '.total.records == 3 and (.partitions | length) == 6' plogctl stats
 j "counters of one" '.records == 1 and .appends == 1' plogctl stats orders 0
 t "counters of an interval" 0 "^orders +0 +0" plogctl stats orders --interval 1 --count 1
+
+# ---- retention without a daemon ----
+
+# fill TOPIC N: that many records of 900 bytes, two a segment
+fill() {
+	for _ in $(seq "$2"); do
+		head -c 900 /dev/zero | tr '\0' x >"/dev/plog/$1/0"
+	done
+}
+start_of() { plogctl partition show "$1" 0 --json | jq .log_start; }
+# becomes WANTED COMMAND...: within 20 s that is what it prints
+becomes() {
+	local wanted=$1 _
+	shift
+	for _ in $(seq 100); do
+		[ "$("$@")" = "$wanted" ] && return
+		sleep 0.2
+	done
+	echo "got $("$@"), not $wanted"
+	return 1
+}
+retired_states() { plogctl segment retired "$1" 0 --json | jq -r 'map(.state) | unique | join(" ")'; }
+plogctl topic create old --config segment.bytes=2000 --config file.delete.delay.ms=0 >/dev/null
+t "how often retention looks" 0 "" plogctl instance set --retention-check-ms 3600000
+j "as JSON" '.retention_check_ms == 3600000' plogctl instance set --retention-check-ms 3600000
+t "a value that is none" 2 "retention-check-ms" plogctl instance set --retention-check-ms never
+plogctl topic alter old --set retention.bytes=0 >/dev/null
+sleep 1
+fill old 9
+t "until it looks nothing goes" 0 "^0$" start_of old
+t "retention run" 0 "looks at old now" plogctl retention run old
+t "lets all of it go" 0 "" becomes 9 start_of old
+t "nobody deletes the files: the room is given back" 0 "" becomes emptied retired_states old
+j "of each segment that left" 'length == 5 and all(.[]; .topic == "old" and .pins == 0)' \
+	plogctl segment retired old
+t "for people too" 0 "^old +0 +0 .*emptied" plogctl segment retired old 0
+t "segment clean" 0 "files of 5 segments deleted" plogctl segment clean old 0
+t "they are gone" 0 "^1$" bash -c "ls $dir/old-0/*.log | wc -l"
+j "nothing is retired" '. == []' plogctl segment retired old
+j "nothing to clean" '.deleted == 0' plogctl segment clean
+t "of a partition that is not there" 1 "no partition" plogctl segment clean old 7
+t "retention of one that is not there" 1 "no partition" plogctl retention run old 7
+fill old 4
+t "a shorter interval" 0 "" plogctl instance set --retention-check-ms 100
+t "counts at once" 0 "" becomes 13 start_of old
+plogctl instance set --retention-check-ms 300000 >/dev/null
+t "not root: no retention" 1 "CAP_NET_ADMIN" as_nobody plogctl retention run old
+plogctl topic delete old >/dev/null
 t "delete" 0 "deleted" plogctl topic delete a_b
 t "nothing is left of it" 2 "" ls $dir/a_b-0 $dir/a_b.topic
 t "delete again" 1 'no topic "a_b"' plogctl topic delete a_b
@@ -144,6 +238,7 @@ t "delete again" 1 'no topic "a_b"' plogctl topic delete a_b
 # ---- the library ----
 
 plogctl topic create lib >/dev/null
+plogctl topic create txn >/dev/null
 plogctl topic create keys --config cleanup.policy=compact --config max.message.bytes=4096 \
 	>/dev/null
 while IFS= read -r line; do
@@ -153,6 +248,7 @@ while IFS= read -r line; do
 	*) echo "$line" ;;
 	esac
 done < <(timeout 60 build/tests/plogctl/liblog 2>&1 || echo "# liblog ended with status $?")
+plogctl topic delete txn >/dev/null
 
 t "plogcat: fields" 0 '^lib/0 0 1000 k h=1,n=NULL first 5 1$' \
 	plogcat -e -f '%t/%p %o %T %k %h %s %S %K\n' lib/0
@@ -196,6 +292,10 @@ cat >"$work/server.properties" <<END
 node.id=1
 listeners=PLAINTEXT://$broker
 log.dirs=$dir
+plog.max.partitions=12
+plog.max.waiters=77
+plog.max.descriptors=5555
+plog.max.append.bytes=2000000
 END
 start_daemon() {
 	plogd "$work/server.properties" >"$work/plogd.log" 2>&1 &
@@ -208,6 +308,8 @@ start_daemon() {
 }
 start_daemon
 j "the daemon is registered" '.incarnation > 0' plogctl instance show
+j "and has set the limits of its configuration" "$(limits 12 77 5555 2000000)" \
+	plogctl instance show
 j "list by the daemon" 'map(.name) == ["a.b", "keys", "lib", "orders"]' plogctl topic list
 t "create by the daemon" 0 "relay: 2 partitions" plogctl topic create relay --partitions 2 \
 	--mode 0640 --owner nobody --config cleanup.policy=compact,delete
@@ -233,10 +335,21 @@ ts=$(plogcat -e -o 1234 -c 1 -f %T relay/0)
 first=$(plogcat -e -f '%T %o\n' relay/0 | awk -v t="$ts" '$1 >= t { print $2; exit }')
 t "a time inside a compressed batch is found" 0 "^$first $ts$" \
 	plogcat -e -c 1 -o "s@$ts" -f '%o %T\n' relay/0
+t "segment clean is the daemon's" 1 "a daemon is registered" plogctl segment clean
+plogctl topic create going --config segment.bytes=2000 --config file.delete.delay.ms=0 >/dev/null
+fill going 9
+plogctl topic alter going --set retention.bytes=0 >/dev/null
+plogctl retention run going >/dev/null
+t "the daemon deletes what retention lets go" 0 "" \
+	becomes 1 bash -c "ls $dir/going-0/*.log | wc -l"
+plogctl topic delete going >/dev/null
 t "delete by the daemon" 0 "deleted" plogctl topic delete relay
 t "it is gone for the client" 1 "" bash -c "kcat -b $broker -L -m 5 | grep relay"
 t "delete what is not there: Kafka's error" 1 "UNKNOWN_TOPIC_OR_PARTITION" \
 	plogctl topic delete relay
+t "no more partitions than plog.max.partitions" 1 "" \
+	plogctl topic create many --partitions 9
+j "and nothing is left of them" 'all(.[]; .name != "many")' plogctl topic list
 t "not root: not through the daemon either" 1 "CAP_NET_ADMIN" as_nobody plogctl topic delete lib
 
 # The daemon dies while it is asked: no answer, but no waiting for ever either.
@@ -261,6 +374,9 @@ t "monitor: saw the instance start and stop, partitions open and close" 0 "^true
 	any(.[]; .event == "instance" and .state == "stopped") and
 	any(.[]; .topic == "orders" and .partition == 2 and .state == "online") and
 	any(.[]; .topic == "a_b" and .state == "closed")' "$work/events"
+t "and files that are to be deleted, by a daemon" 0 "^true$" \
+	jq -s 'any(.[]; .event == "retired" and .topic == "going" and .partition == 0) and
+	all(.[]; .event != "retired" or .topic != "old")' "$work/events"
 t "in another namespace the directory can be served now, and is let go with it" 0 "5 topics" \
 	in_namespace plogctl instance set --data-dir $dir
 
