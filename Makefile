@@ -47,8 +47,13 @@ demo: all ## a real text through device, broker and clients, compared
 
 bench: all ## ratios and instruction counts, measured in the guest
 	@tools/bench/bench
+	@echo
+	@tools/bench/flat
+
+bench-flat: all ## what must not grow with the log or the number of partitions alone
+	@tools/bench/flat
 
 clean: ## what was built in this tree (kernels in the cache stay)
 	rm -rf build
 
-.PHONY: help all packages test-packages module engine user run check check-debug demo bench clean
+.PHONY: help all packages test-packages module engine user run check check-debug demo bench bench-flat clean

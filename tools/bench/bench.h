@@ -15,6 +15,10 @@ struct bench {
 };
 extern struct bench bench;
 
+/* Measurements of each variant in a round by the clock; variants of a test, at most. */
+#define BENCH_SLICES	8
+#define BENCH_VARIANTS	3
+
 /* One way to do what a test measures. */
 struct variant {
 	const char *name;
@@ -35,7 +39,7 @@ void die(const char *what) __attribute__((noreturn));
 /* Seconds, or instructions, since some fixed moment. */
 double tick(void);
 
-/* Run all variants in turn, warm up once, print a sample line for each. */
+/* Run all variants in turn, slice by slice, warm up once, print a sample line for each. */
 void measure(const char *test, const struct variant *variants, int n);
 
 void batch_make(struct batch *b, size_t size);

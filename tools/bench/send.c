@@ -32,7 +32,6 @@
 #define BATCH		(1u << 20)
 #define TIMED_BATCHES	64
 #define COUNTED_BATCHES	8
-#define TIMED_PASSES	4
 
 struct link {
 	int tx, rx;
@@ -40,7 +39,7 @@ struct link {
 	_Atomic uint64_t want;	/* total of bytes after which the sink posts */
 	uint64_t got;
 	sem_t all;
-	int batches, passes;
+	int batches;
 };
 
 static void *sink_main(void *arg)
@@ -107,22 +106,19 @@ static double run_file(const struct variant *v)
 	struct link *l = v->arg;
 	char path[PATH_MAX];
 	double start, cost;
+	off_t pos = 0;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/read-0/00000000000000000000.log", bench.data);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		die(path);
-	l->want += (uint64_t)l->passes * l->batches * BATCH;
+	l->want += (uint64_t)l->batches * BATCH;
 	start = tick();
-	for (int pass = 0; pass < l->passes; pass++) {
-		off_t pos = 0;
-
-		for (int i = 0; i < l->batches; i++)
-			send_exactly(l, fd, &pos, BATCH);
-	}
+	for (int i = 0; i < l->batches; i++)
+		send_exactly(l, fd, &pos, BATCH);
 	sem_wait(&l->all);
-	cost = (tick() - start) / l->passes / l->batches;
+	cost = (tick() - start) / l->batches;
 	close(fd);
 	return cost;
 }
@@ -132,31 +128,28 @@ static double run_device(const struct variant *v)
 	struct link *l = v->arg;
 	int fd = device_open("read", PLOG_MODE_BATCH);
 	double start, cost;
+	int64_t offset = 0;
 
-	l->want += (uint64_t)l->passes * l->batches * BATCH;
+	l->want += (uint64_t)l->batches * BATCH;
 	start = tick();
-	for (int pass = 0; pass < l->passes; pass++) {
-		int64_t offset = 0;
+	for (int i = 0; i < l->batches; i++) {
+		struct plog_locate loc = {
+			.offset = offset,
+			.max_bytes = BATCH,
+			.flags = PLOG_LOCATE_WHOLE,
+		};
 
-		for (int i = 0; i < l->batches; i++) {
-			struct plog_locate loc = {
-				.offset = offset,
-				.max_bytes = BATCH,
-				.flags = PLOG_LOCATE_WHOLE,
-			};
-
-			if (ioctl(fd, PLOG_IOC_LOCATE, &loc))
-				die("PLOG_IOC_LOCATE");
-			if (loc.length != BATCH) {
-				fprintf(stderr, "plogbench: the cursor has %u bytes\n", loc.length);
-				exit(1);
-			}
-			send_exactly(l, fd, NULL, loc.length);
-			offset = loc.next_offset;
+		if (ioctl(fd, PLOG_IOC_LOCATE, &loc))
+			die("PLOG_IOC_LOCATE");
+		if (loc.length != BATCH) {
+			fprintf(stderr, "plogbench: the cursor has %u bytes\n", loc.length);
+			exit(1);
 		}
+		send_exactly(l, fd, NULL, loc.length);
+		offset = loc.next_offset;
 	}
 	sem_wait(&l->all);
-	cost = (tick() - start) / l->passes / l->batches;
+	cost = (tick() - start) / l->batches;
 	close(fd);
 	return cost;
 }
@@ -180,7 +173,6 @@ void bench_sendfile(void)
 {
 	struct link link = {
 		.batches = bench.count ? COUNTED_BATCHES : TIMED_BATCHES,
-		.passes = bench.count ? 1 : TIMED_PASSES,
 	};
 	struct variant variants[] = {
 		{ "file", run_file, &link },
