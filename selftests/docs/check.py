@@ -17,7 +17,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(HERE))
 DOCS = os.path.join(TOP, 'Documentation')
-PAGES = ['index', 'design', 'uapi', 'library', 'netlink', 'protocol', 'operations', 'testing']
+PAGES = ['index', 'design', 'uapi', 'library', 'netlink', 'protocol', 'operations', 'limits',
+         'testing']
 
 
 def text(*path):
