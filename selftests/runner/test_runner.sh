@@ -25,7 +25,7 @@ case_() {
 	fi
 }
 
-echo 1..19
+echo 1..20
 case_ "passes are counted" "2 passed, 0 failed, 0 skipped" 0 "printf '1..2\nok 1\nok 2 - x\n'"
 case_ "a plan may come last" "1 passed, 0 failed, 0 skipped" 0 "printf 'ok 1\n1..1\n'"
 case_ "streams add up" "3 passed, 0 failed, 0 skipped" 0 \
@@ -65,6 +65,14 @@ shown "and a program's exit status" "program: exit status 66" \
 	"echo 1..1; echo 'not ok 1 - program: exit status 66'; echo 1..100"
 shown "of a thousand failures the first" "not ok 1 - bad" \
 	"seq -f 'not ok %g - bad' 1000; echo 1..1000; echo 1..100"
+
+n=$((n + 1))
+if tail -n 8 "$dir/out" | grep -q "^failed: case-$$: bad"; then
+	echo "ok $n - and the last lines name them again"
+else
+	echo "not ok $n - and the last lines name them again"
+	tail -n 8 "$dir/out" | sed 's/^/# /'
+fi
 
 tries=100
 # meet NAME OTHER: a suite that passes if the other one runs at the same time
