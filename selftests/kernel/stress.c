@@ -306,6 +306,7 @@ static int swap_some(struct instance *in, int fd, uint64_t incarnation)
 	uint64_t generation = swap_generation(fd);
 	char path[1024];
 	struct plog_state state;
+	struct stat st;
 	int n, first = 0, last, ret;
 
 	snprintf(path, sizeof(path), "%s", dir);
@@ -313,7 +314,10 @@ static int swap_some(struct instance *in, int fd, uint64_t incarnation)
 	if (ret)
 		return ret;
 	n = segment_bases(path, bases, 100000);
-	/* those of the log: retired ones lie there too */
+	/* those of the log: a roll that is under way has its file there already... */
+	while (n && !stat(segment_file(path, bases[n - 1], "log"), &st) && !st.st_size)
+		n--;
+	/* ...and retired ones lie there too */
 	while (first < n && bases[first] < state.log_start)
 		first++;
 	if (n - 1 - first < 2)
