@@ -203,6 +203,9 @@ struct plog_state {
  *                  before, or none, counts for readers when the high watermark
  *                  has passed the append.  Without the flag a transactional
  *                  batch that is no marker is taken to say PLOG_UNSTABLE_HERE.
+ *                  It speaks for the end of the append: of a transaction that
+ *                  begins and ends within one append of several batches nothing
+ *                  is seen, so a follower ends an append behind each marker.
  * @reserved: zero
  */
 struct plog_append {
