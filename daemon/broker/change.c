@@ -374,10 +374,28 @@ static int replace(struct broker *b, struct change *c, struct topic *old,
 	return 0;
 }
 
+/*
+ * A change was refused by the engine, of some partitions or all: the file and the other
+ * logs are to say what they said before. New logs are shut already.
+ */
+static void take_back(struct broker *b, const struct topic *old, const struct datadir_topic *before)
+{
+	struct plog_error err = { "" };
+	int ret;
+
+	ret = datadir_topic_shrink(b->datadir, before, &err);
+	if (ret)
+		say(SAY_ERROR, "topics", "topic %s: a change that was refused stays in its file: %s",
+		    before->name, err.text);
+	else if (configure_logs(b, old, before, &err))
+		say(SAY_ERROR, "topics", "topic %s: some partitions keep a change that was refused: "
+		    "%s", before->name, err.text);
+}
+
 static void alter(struct broker *b, struct change *c)
 {
 	struct plog_error err = { "" };
-	struct datadir_topic conf;
+	struct datadir_topic conf, before;
 	struct topic *old = topics_find(b->topics, kstr_of(c->name));
 	int ret;
 
@@ -385,9 +403,16 @@ static void alter(struct broker *b, struct change *c)
 		refuse(c, KERR_UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%s'.", c->name);
 		return;
 	}
+	ret = datadir_topic_read(b->datadir, c->name, &before, &err);
+	if (ret) {
+		refuse(c, KERR_KAFKA_STORAGE_ERROR, "%s", err.text);
+		topic_put(old);
+		return;
+	}
 	ret = datadir_topic_read(b->datadir, c->name, &conf, &err);
 	if (ret) {
 		refuse(c, KERR_KAFKA_STORAGE_ERROR, "%s", err.text);
+		datadir_topic_clear(&before);
 		topic_put(old);
 		return;
 	}
@@ -401,12 +426,15 @@ static void alter(struct broker *b, struct change *c)
 		ret = datadir_topic_write(b->datadir, &conf, &err);
 		if (!ret)
 			ret = replace(b, c, old, &conf, &err);
-		if (ret)
+		if (ret) {
 			refuse(c, refusal(ret), "%s", err.text);
-		else
+			take_back(b, old, &before);
+		} else {
 			say(SAY_INFO, "topics", "topic %s was changed", c->name);
+		}
 	}
 	datadir_topic_clear(&conf);
+	datadir_topic_clear(&before);
 	topic_put(old);
 }
 

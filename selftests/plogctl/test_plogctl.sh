@@ -322,6 +322,14 @@ j "describe by the daemon" '.partitions == 3 and .config == {"segment.ms":"5000"
 	.mode == "0640" and .uid == 65534' plogctl topic describe relay
 j "the module was told" 'all(.[]; .["segment.ms"] == 5000 and (.compact | not))' \
 	plogctl partition show relay
+t "no growth beyond plog.max.partitions" 1 "max.partitions|POLICY_VIOLATION" \
+	plogctl topic alter relay --partitions 50 --set segment.ms=6000 --mode 0666
+j "the topic is as it was before that" '.partitions == 3 and .config == {"segment.ms":"5000"} and
+	.mode == "0640"' plogctl topic describe relay
+j "in the module too" 'length == 3 and all(.[]; .["segment.ms"] == 5000 and .mode == "0640")' \
+	plogctl partition show relay
+t "and in the directory" 0 "^relay-0 relay-1 relay-2 segment.ms=5000 $" \
+	bash -c "cd $dir && { ls -d relay-[0-9]*; grep segment.ms relay.topic; } | tr '\\n' ' '"
 for codec in gzip snappy lz4 zstd; do
 	# one batch: librdkafka stores a first record that comes alone as it is
 	seq 1 500 | sed "s/^/$codec /" |
