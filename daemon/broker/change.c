@@ -85,6 +85,9 @@ static int16_t refusal(int ret)
 		return KERR_TOPIC_ALREADY_EXISTS;
 	case -EUSERS:
 		return KERR_POLICY_VIOLATION;
+	case -EFBIG:
+		/* the topic's file: nothing but the configuration has no end */
+		return KERR_INVALID_CONFIG;
 	default:
 		return KERR_KAFKA_STORAGE_ERROR;
 	}

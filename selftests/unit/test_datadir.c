@@ -432,6 +432,45 @@ static void topic_round_trip(void **state)
 	datadir_close(dir);
 }
 
+/* Nothing is written that the next start could not read. */
+static void topic_files_are_bounded(void **state)
+{
+	struct datadir_topic topic, *topics;
+	struct plog_error err;
+	struct datadir *dir;
+	char *large;
+	size_t count;
+
+	(void)state;
+	large = calloc(1, (1 << 20) + 1);
+	assert_non_null(large);
+	memset(large, 'x', 1 << 20);
+	dir = open_it(0);
+	datadir_topic_init(&topic, "orders");
+	assert_int_equal(properties_set(&topic.config, "k", large), 0);
+	assert_int_equal(datadir_topic_create(dir, &topic, &err), -EFBIG);
+	datadir_topic_clear(&topic);
+	datadir_topic_init(&topic, "orders");
+	assert_int_equal(datadir_topic_create(dir, &topic, &err), 0);
+	assert_int_equal(properties_set(&topic.config, "k", large), 0);
+	assert_int_equal(datadir_topic_write(dir, &topic, &err), -EFBIG);
+	datadir_close(dir);
+
+	dir = open_it(0);
+	assert_int_equal(datadir_scan(dir, &topics, &count, &err), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(topics[0].config.count, 0);
+	datadir_topics_free(topics, count);
+	/* the mark of a deletion finds room in any file that can be read */
+	memcpy(large, "k=", 2);
+	put("orders.topic", large);
+	assert_int_equal(datadir_topic_write(dir, &topic, &err), -EFBIG);
+	assert_int_equal(datadir_topic_delete(dir, "orders", &err), 0);
+	datadir_topic_clear(&topic);
+	datadir_close(dir);
+	free(large);
+}
+
 static void folders_bear_the_id(void **state)
 {
 	char text[128], id[DATADIR_ID_TEXT + 1], wanted[128];
@@ -878,6 +917,7 @@ int main(void)
 		CASE(changes_take_turns),
 		CASE(meta),
 		CASE(topic_round_trip),
+		CASE(topic_files_are_bounded),
 		CASE(folders_bear_the_id),
 		CASE(many_folders),
 		CASE(create_refuses),

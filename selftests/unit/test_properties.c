@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* properties.c's */
+#define FILE_MAX (1 << 20)
+
 static char root[PATH_MAX];
 
 static int setup(void **state)
@@ -97,6 +100,7 @@ static void properties_files(void **state)
 	struct properties out, in;
 	struct plog_error err;
 	int dirfd, fd;
+	char *large;
 
 	(void)state;
 	dirfd = open(root, O_RDONLY | O_DIRECTORY);
@@ -115,6 +119,24 @@ static void properties_files(void **state)
 	assert_int_equal(ftruncate(fd, (1 << 20) + 1), 0);
 	close(fd);
 	assert_int_equal(properties_read(&in, dirfd, "f", &err), -EFBIG);
+	/* what could not be read again is not written: the last that can, and one byte more */
+	large = malloc(FILE_MAX + 1);
+	assert_non_null(large);
+	memset(large, 'x', FILE_MAX);
+	properties_clear(&out);
+	large[FILE_MAX - 3] = '\0';
+	assert_int_equal(properties_set(&out, "k", large), 0);
+	assert_int_equal(properties_write(&out, dirfd, "f", NULL, 0640, &err), 0);
+	assert_int_equal(properties_read(&in, dirfd, "f", &err), 0);
+	assert_string_equal(properties_get(&in, "k"), large);
+	large[0] = '\n';
+	assert_int_equal(properties_set(&out, "k", large), 0);
+	assert_int_equal(properties_write(&out, dirfd, "f", NULL, 0640, &err), -EFBIG);
+	assert_non_null(strstr(err.text, "larger than 1048576 bytes"));
+	properties_clear(&in);
+	assert_int_equal(properties_read(&in, dirfd, "f", &err), 0);
+	assert_int_equal(*properties_get(&in, "k"), 'x');
+	free(large);
 	/* a failed write leaves nothing behind */
 	assert_true(properties_write(&out, dirfd, "d", NULL, 0640, &err) < 0);
 	assert_int_equal(entries(), 2);

@@ -275,7 +275,8 @@ int datadir_file_write(struct datadir *dir, const struct datadir_topic *topic, b
 	int ret;
 
 	properties_init(&p);
-	ret = properties_merge(&p, &topic->config);
+	/* What is on its way out keeps none, so that no size keeps it from going. */
+	ret = deleting ? 0 : properties_merge(&p, &topic->config);
 	if (!ret && datadir_id_is_set(topic->id)) {
 		datadir_id_text(topic->id, text);
 		ret = properties_set(&p, "topic.id", text);
@@ -289,7 +290,7 @@ int datadir_file_write(struct datadir *dir, const struct datadir_topic *topic, b
 		ret = properties_set(&p, "deleting", "true");
 	if (!ret)
 		ret = set_owner(&p, "", &topic->owner);
-	for (size_t i = 0; !ret && i < topic->override_count; i++) {
+	for (size_t i = 0; !ret && !deleting && i < topic->override_count; i++) {
 		snprintf(text, sizeof(text), "partition.%" PRIu32 ".",
 			 topic->overrides[i].partition);
 		ret = set_owner(&p, text, &topic->overrides[i].owner);

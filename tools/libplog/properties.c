@@ -510,6 +510,10 @@ int properties_write(const struct properties *p, int dirfd, const char *name,
 	}
 	if (fclose(f))
 		ret = plog_error_set(err, -ENOMEM, "%s: out of memory", name);
+	else if (length > FILE_MAX)
+		/* properties_read() would not take it */
+		ret = plog_error_set(err, -EFBIG, "%s would be larger than %u bytes", name,
+				     FILE_MAX);
 	else
 		ret = plog_file_replace(dirfd, name, text, length, mode, err);
 	free(text);

@@ -82,6 +82,9 @@ int properties_read(struct properties *p, int dirfd, const char *name, struct pl
 /**
  * properties_write() - plog_file_replace() with these keys
  * @comment: first line without "#", or NULL
+ *
+ * Return: 0, -EFBIG if properties_read() would find it too large, and then the old
+ * file stays, or as plog_file_replace().
  */
 int properties_write(const struct properties *p, int dirfd, const char *name,
 		     const char *comment, unsigned int mode, struct plog_error *err);
