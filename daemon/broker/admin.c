@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../tools/libplog/topicconfig.h"
 #include "../../uapi/linux/plog_netlink.h"
 #include "../kafka/error.h"
 #include "../kafka/fetch_session.h"
@@ -173,7 +174,7 @@ static int config_of(struct ask *a, struct properties *set)
 	if (!json_object_is_type(v, json_type_object))
 		return -1;
 	json_object_object_foreach(v, key, value) {
-		if (!whole_text(value) || properties_set(set, key, whole_text(value)))
+		if (!whole_text(value) || topicconfig_set(set, key, whole_text(value)))
 			return -1;
 	}
 	return 0;

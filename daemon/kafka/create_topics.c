@@ -171,7 +171,7 @@ static bool take_configs(struct request *req, const struct create_topics_request
 		key = arena_copy(&req->arena, c->name.p, c->name.n);
 		value = arena_copy(&req->arena, c->value.p, c->value.n);
 		if (!key || !value || strlen(key) != (size_t)c->name.n ||
-		    strlen(value) != (size_t)c->value.n || properties_set(set, key, value)) {
+		    strlen(value) != (size_t)c->value.n || topicconfig_set(set, key, value)) {
 			wrong(req, out, KERR_INVALID_CONFIG, "A configuration cannot be read.");
 			return false;
 		}

@@ -326,6 +326,25 @@ def never_reads():
     c.close()
 
 
+def blanks():
+    """Blanks round values are not kept: the topic's file is one that the next start can read."""
+    c = Conn(ADDRESS)
+    numbers = {"retention.ms": "1000000", "retention.bytes": "-1", "segment.bytes": "1000000",
+               "segment.ms": "1000000", "segment.index.bytes": "1000000",
+               "segment.jitter.ms": "0", "index.interval.bytes": "4096", "flush.ms": "100000",
+               "flush.messages": "10000", "file.delete.delay.ms": "60000",
+               "max.message.bytes": "100000", "min.insync.replicas": "1",
+               "min.cleanable.dirty.ratio": "0.5", "min.compaction.lag.ms": "0",
+               "max.compaction.lag.ms": "1000000", "delete.retention.ms": "1000000",
+               "message.timestamp.after.max.ms": "100000", "preallocate": "false"}
+    around = "\n" * 32000
+    config = {k: around + v for k, v in numbers.items()}
+    t, = c.create_topics(7, [(f"i{PID}-blanks", 1, 1, config)])
+    same(t["error"], 0, t["message"])
+    same({k: v for k, v, *_ in t["configs"] if k in numbers}, numbers)
+    c.close()
+
+
 def bomb():
     """B16: a small batch that expands to gigabytes."""
     c = Conn(ADDRESS, timeout=60)
@@ -380,6 +399,7 @@ for title, fn in (
         ("requests cut at every byte, counts of 2^31 - 1", bodies),
         ("a slow reader", slow_reader),
         ("one who never reads", never_reads),
+        ("blanks round the values of a configuration", blanks),
         ("B16 a small batch that expands to gigabytes", bomb),
 ):
     if "logs" not in sys.argv[4:] or fn in (reset_while_waiting, slow_reader):

@@ -21,4 +21,10 @@ asked python3 -u "$here/test_input.py" "$broker" "$pid" "$log" $which
 status=$?
 [ $status = 0 ] || tail -n 20 "$log" | sed 's/^/# /'
 stop || { echo "# plogd ended with $?"; status=1; }
+# whatever it was sent, the next one starts on what is left of it
+if ! start || ! stop; then
+	echo "# plogd does not start again:"
+	tail -n 5 "$log" | sed 's/^/# /'
+	status=1
+fi
 exit $status

@@ -100,6 +100,29 @@ static void values(void **state)
 	check("", "1", -ENOENT);
 }
 
+static void kept(const char *name, const char *value, const char *wanted)
+{
+	struct properties p;
+
+	properties_init(&p);
+	assert_int_equal(topicconfig_set(&p, name, value), 0);
+	assert_string_equal(properties_get(&p, name), wanted);
+	properties_clear(&p);
+}
+
+static void blanks_are_not_kept(void **state)
+{
+	(void)state;
+	kept("segment.bytes", "\n\n 1000\t\n", "1000");
+	kept("segment.bytes", " \n", "");
+	kept("min.cleanable.dirty.ratio", " 0.5\n", "0.5");
+	kept("preallocate", "\ntrue", "true");
+	kept("cleanup.policy", " compact, delete ", "compact, delete");
+	/* neither of these is a value that is taken: it stays wrong */
+	kept("compression.type", " zstd", " zstd");
+	kept("no.such.key", " x ", " x ");
+}
+
 static void near_misses(void **state)
 {
 	(void)state;
@@ -245,6 +268,7 @@ int main(void)
 		cmocka_unit_test(table_is_sorted),
 		cmocka_unit_test(defaults_are_right),
 		cmocka_unit_test(values),
+		cmocka_unit_test(blanks_are_not_kept),
 		cmocka_unit_test(near_misses),
 		cmocka_unit_test(together),
 		cmocka_unit_test(layers),

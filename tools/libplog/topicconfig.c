@@ -256,16 +256,23 @@ const char *topicconfig_nearest(const char *name)
 
 /* ---- values ---- */
 
+/* What is left of @text without the blanks around it. */
+static const char *trimmed(const char *text, size_t *length)
+{
+	while (isspace((unsigned char)*text))
+		text++;
+	*length = strlen(text);
+	while (*length && isspace((unsigned char)text[*length - 1]))
+		(*length)--;
+	return text;
+}
+
 /* Copies @text without the blanks around it; false if it does not fit. */
 static bool trim(const char *text, char *to, size_t size)
 {
 	size_t length;
 
-	while (isspace((unsigned char)*text))
-		text++;
-	length = strlen(text);
-	while (length && isspace((unsigned char)text[length - 1]))
-		length--;
+	text = trimmed(text, &length);
 	if (length >= size)
 		return false;
 	memcpy(to, text, length);
@@ -501,6 +508,25 @@ int topicconfig_check_all(const struct properties *config, struct plog_error *er
 		return plog_error_set(err, -EINVAL, "local.retention.bytes=%" PRId64 " is above "
 				      "retention.bytes=%" PRId64, least, most);
 	return 0;
+}
+
+int topicconfig_set(struct properties *config, const char *name, const char *value)
+{
+	const struct topicconfig_key *key = topicconfig_find(name);
+	size_t length;
+	char *kept;
+	int ret;
+
+	/* of a STRING each byte counts */
+	if (!key || key->type == TOPICCONFIG_STRING)
+		return properties_set(config, name, value);
+	value = trimmed(value, &length);
+	kept = strndup(value, length);
+	if (!kept)
+		return -ENOMEM;
+	ret = properties_set(config, name, kept);
+	free(kept);
+	return ret;
 }
 
 const char *topicconfig_value(const struct properties *config, const struct properties *defaults,

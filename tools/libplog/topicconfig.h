@@ -100,6 +100,15 @@ int topicconfig_check(const char *name, const char *value, struct plog_error *er
 int topicconfig_check_all(const struct properties *config, struct plog_error *err);
 
 /**
+ * topicconfig_set() - properties_set() of a value as it is kept: without blanks round it
+ *
+ * Any number of blanks is allowed round a number, a boolean or a list; without them
+ * what topicconfig_check() takes is a few hundred bytes at most.  Nothing is
+ * checked here.  Return: 0 or -ENOMEM.
+ */
+int topicconfig_set(struct properties *config, const char *name, const char *value);
+
+/**
  * topicconfig_value() - the value in force
  * @config: the topic's; may be NULL
  * @defaults: the broker's, by topic key, from topicconfig_server_defaults(); may

@@ -200,7 +200,7 @@ static int take_config(const struct ctl *ctl, const char *option, struct propert
 		if (!key)
 			return plog_error_set(err, -ENOMEM, "out of memory");
 		ret = topicconfig_check(key, equals + 1, err);
-		if (!ret && properties_set(config, key, equals + 1))
+		if (!ret && topicconfig_set(config, key, equals + 1))
 			ret = plog_error_set(err, -ENOMEM, "out of memory");
 		free(key);
 		if (ret)
