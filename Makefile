@@ -42,6 +42,9 @@ check-debug: test-packages ## the kernel tests on a debug kernel (KASAN, lockdep
 test-packages: packages
 	@tools/setup/packages @test @vm @kernel @docs
 
+install: all ## programs, library, headers, module source and configuration (DESTDIR=DIR)
+	@tools/setup/install $(DESTDIR)
+
 demo: all ## a real text through device, broker and clients, compared
 	@tools/demo/demo
 
@@ -56,4 +59,4 @@ bench-flat: all ## what must not grow with the log or the number of partitions a
 clean: ## what was built in this tree (kernels in the cache stay)
 	rm -rf build
 
-.PHONY: help all packages test-packages module engine user run check check-debug demo bench bench-flat clean
+.PHONY: help all packages test-packages module engine user run check check-debug install demo bench bench-flat clean
