@@ -247,6 +247,27 @@ def check_targets():
                    page('testing') + page('operations') + text('README.md'))
 
 
+def check_make():
+    """What a page tells a reader to run is there."""
+    pages = 'README.md', *sorted('Documentation/' + f for f in os.listdir(TOP + '/Documentation')
+                                 if f.endswith('.rst'))
+    return [f'{p} says make {t}, and there is no such target' for p in pages
+            for t in sorted(set(re.findall(r'`make ([a-z][a-z-]*)', text(p)))) if t not in make_targets()]
+
+
+def check_who():
+    """Who acts on each key of a topic's configuration, by the page and by the table."""
+    scopes = {'TOPICCONFIG_MODULE': 'module', 'TOPICCONFIG_DAEMON': 'plogd', '': 'kept'}
+    rows = re.findall(r'\.name = "([a-z0-9.]+)"(.*?)\.initial', text('tools/libplog/topicconfig.c'), re.S)
+    problems = []
+    for key, rest in some(rows, 'topic keys'):
+        scope = re.search(r'\.scope = (\w+)', rest)
+        who = scopes[scope.group(1) if scope else '']
+        if not re.search(r'^``' + re.escape(key) + r'`` +\S+(?: - 1)? +' + who + r'\b', page('operations'), re.M):
+            problems.append(f'operations.rst does not say that {key} is for: {who}')
+    return problems
+
+
 def check_folders():
     return [f'the table of README.md has no {d}/' for d in top_folders()
             if not re.search(r'^\| `' + re.escape(d) + '/', text('README.md'), re.M)]
@@ -292,6 +313,8 @@ def main():
         ('operations.rst says which keys SIGHUP takes', check_reload),
         ('protocol.rst lists what plogd offers', check_protocol),
         ('every make target is described', check_targets),
+        ('every make target that a page names is there', check_make),
+        ('who acts on the keys of a topic', check_who),
         ('README.md shows the tour that runs', check_tour),
         ('README.md has every folder', check_folders),
     ]

@@ -31,10 +31,12 @@ static const struct topicconfig_key table[] = {
 		.doc = "what becomes of old segments: delete, compact or both; empty keeps all",
 	}, {
 		.name = "compression.gzip.level", .server = "compression.gzip.level",
+		.scope = TOPICCONFIG_DAEMON,
 		INT(-1, 9), .initial = "-1",
 		.doc = "level for compression.type=gzip; -1 is zlib's default",
 	}, {
 		.name = "compression.lz4.level", .server = "compression.lz4.level",
+		.scope = TOPICCONFIG_DAEMON,
 		INT(1, 17), .initial = "9",
 		.doc = "level for compression.type=lz4",
 	}, {
@@ -44,6 +46,7 @@ static const struct topicconfig_key table[] = {
 		.doc = "codec of the stored batches; producer keeps what clients send",
 	}, {
 		.name = "compression.zstd.level", .server = "compression.zstd.level",
+		.scope = TOPICCONFIG_DAEMON,
 		INT(-131072, 22), .initial = "3",
 		.doc = "level for compression.type=zstd",
 	}, {
@@ -123,6 +126,7 @@ static const struct topicconfig_key table[] = {
 		.doc = "shortest time that a record stays uncompacted",
 	}, {
 		.name = "min.insync.replicas", .server = "min.insync.replicas",
+		.scope = TOPICCONFIG_DAEMON,
 		INT(1, INT_MAX), .initial = "1",
 		.doc = "replicas that must have a record before acks=all is answered",
 	}, {
