@@ -7,12 +7,12 @@
 
 const struct command commands[] = {
 	{
-		.group = "instance", .verb = "set", .usage = "--data-dir DIR [--retention-check-ms MS]",
+		.group = "instance", .verb = "set", .usage = "[--data-dir DIR] [OPTION...]",
 		.summary = "serve the topics of a data directory",
 		.text = "Locks DIR, hands it to the module and puts every partition found there\n"
 			"into service, then waits until all are online. A directory of Apache\n"
 			"Kafka is adopted. Setting the same directory again puts into service\n"
-			"what is not yet. --retention-check-ms alone changes what runs.",
+			"what is not yet. The other options alone change what runs.",
 		.options = instance_set_options, .run = instance_set,
 	}, {
 		.group = "instance", .verb = "show", .usage = "",
