@@ -88,13 +88,15 @@ ok 'stdout is stdout' is "$(<"$dir/out")" out
 ok 'stderr is stderr, and nothing else comes there' is "$(<"$dir/err")" err
 ok 'what was written in the tree is thrown away' test ! -e build/vm-test-scratch
 
-vm --env PROBE=yes -- sh -c '
+vm --env PROBE=yes --smp 3 --mem 1G --load -- sh -c '
 	echo "uid $(id -u)"; echo "cwd $PWD"; echo "path $PATH"; echo "kind $PLOG_VM"
 	echo "disk $(stat -f -c %T /var/lib/plog) $(ls -A /var/lib/plog | grep -v lost+found | wc -l)"
 	echo "tmp $(ls -A /tmp | wc -l)"; echo "probe $PROBE"
 	: >/dev/shm/x && : >/tmp/x && : >/run/x && : >/var/lib/plog/x && echo writable
 	ls -d /sys/kernel/debug/tracing /sys/fs/cgroup/memory.stat >/dev/null && echo mounts
 	ip link show lo | grep -o LOWER_UP; echo "core $(ulimit -c)"
+	echo "cpus $(nproc)"; sed -n "s/^MemTotal: */mem /p" /proc/meminfo
+	grep -q "^plog " /proc/modules && echo loaded
 	modprobe -a veth sch_netem dm-flakey dm-log-writes && echo modules
 	kill -9 $$'
 ok 'a command that a signal ends: 128 + its number' status 137
@@ -109,6 +111,9 @@ ok 'with the file systems that tests need' out_has '^mounts$'
 ok "with its kernel's modules to load by name" out_has '^modules$'
 ok 'with lo up' out_has '^LOWER_UP$'
 ok 'without core dumps' out_has '^core 0$'
+ok 'with as many CPUs as --smp says' out_has '^cpus 3$'
+ok 'with the memory of --mem, less what the kernel needs' out_has '^mem (9[0-9]{5}|10[0-4][0-9]{4}) kB$'
+ok 'with the module, by --load' out_has '^loaded$'
 
 vm -- no-such-command
 ok 'no such command: 127' status 127
