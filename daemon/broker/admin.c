@@ -41,23 +41,35 @@ static void end(struct ask *a)
 	free(a);
 }
 
+static void refuse(struct ask *a, int16_t code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* As it is sent; the text is @out's. */
+static const char *text_of_object(struct json_object *out, size_t *size)
+{
+	return json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN |
+						 JSON_C_TO_STRING_NOSLASHESCAPE, size);
+}
+
 static void send_object(struct ask *a, struct json_object *out)
 {
-	size_t size;
-	const char *text = json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN |
-							     JSON_C_TO_STRING_NOSLASHESCAPE, &size);
-	int ret = text ? netlink_relay_reply(a->b->netlink, a->port, a->cookie, text, size) :
-			 -ENOMEM;
+	size_t size = 0;
+	const char *text = text_of_object(out, &size);
+	int ret;
 
+	if (text && size > PLOG_RELAY_MAX) {
+		json_object_put(out);
+		refuse(a, KERR_UNKNOWN_SERVER_ERROR, "The answer has %zu bytes; the relay takes "
+		       "%d.", size, PLOG_RELAY_MAX);
+		return;
+	}
+	ret = text ? netlink_relay_reply(a->b->netlink, a->port, a->cookie, text, size) : -ENOMEM;
 	if (ret)
 		say(SAY_WARN, "admin", "an answer to plogctl could not be sent: %s",
 		    strerror(-ret));
 	json_object_put(out);
 	end(a);
 }
-
-static void refuse(struct ask *a, int16_t code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 
 static void refuse(struct ask *a, int16_t code, const char *fmt, ...)
 {
@@ -85,10 +97,15 @@ static struct json_object *good(void)
 
 /* ---- a topic as JSON ---- */
 
+/*
+ * At most PAGE_MAX bytes as text. A file that somebody has written by hand may say more: then
+ * the configuration is left out, and "cut" tells.
+ */
 static struct json_object *topic_json(const struct topic *topic)
 {
 	struct json_object *out = json_object_new_object(), *config = json_object_new_object();
 	char id[DATADIR_ID_TEXT + 1], mode[8];
+	size_t size = 0;
 
 	datadir_id_text(topic->conf.id, id);
 	snprintf(mode, sizeof(mode), "%04o", (unsigned int)topic->conf.owner.mode);
@@ -103,6 +120,11 @@ static struct json_object *topic_json(const struct topic *topic)
 	json_object_object_add(out, "gid", json_object_new_int64(topic->conf.owner.gid));
 	json_object_object_add(out, "mode", json_object_new_string(mode));
 	json_object_object_add(out, "node", json_object_new_boolean(topic->conf.node));
+	text_of_object(out, &size);
+	if (size > PAGE_MAX) {
+		json_object_object_add(out, "config", json_object_new_object());
+		json_object_object_add(out, "cut", json_object_new_boolean(true));
+	}
 	return out;
 }
 
@@ -320,8 +342,7 @@ static void topic_list(struct ask *a)
 		if (after && strcmp(all[i]->conf.name, after) <= 0)
 			continue;
 		one = topic_json(all[i]);
-		json_object_to_json_string_length(one, JSON_C_TO_STRING_PLAIN |
-						  JSON_C_TO_STRING_NOSLASHESCAPE, &size);
+		text_of_object(one, &size);
 		more = used && used + size + 1 > PAGE_MAX;
 		if (more) {
 			json_object_put(one);

@@ -789,11 +789,15 @@ int netlink_start(struct netlink *nl)
 int netlink_relay_reply(struct netlink *nl, uint32_t port, uint32_t cookie, const char *json,
 			size_t size)
 {
-	char *buf = malloc(size + MNL_SOCKET_BUFFER_SIZE);
 	struct nlmsghdr *nlh;
 	struct nlattr *nest;
+	char *buf;
 	int ret = 0;
 
+	/* the module takes no more, and the length of an attribute has 16 bits */
+	if (size > PLOG_RELAY_MAX)
+		return -EMSGSIZE;
+	buf = malloc(size + MNL_SOCKET_BUFFER_SIZE);
 	if (!buf)
 		return -ENOMEM;
 	nlh = netlink_begin(nl, buf, PLOG_CMD_RELAY_REPLY, NLM_F_ACK);

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 #define PORT	4711
 #define COOKIE	0x01020304
-#define TOPICS	4
+#define TOPICS	5
 
 static struct config config = {
 	.nlisteners = 1,
@@ -192,7 +192,7 @@ static void topic_set(struct topic *t, const char *name, uint32_t partitions, co
 
 static void once(void)
 {
-	static char longest[24000];
+	static char longest[24000], too_long[40000];
 
 	atomic_store(&broker.config, &config);
 	memset(longest, 'x', sizeof(longest) - 1);
@@ -202,6 +202,10 @@ static void once(void)
 	/* so that the list has more than a page */
 	topic_set(&topics[2], "long", 7, longest);
 	topic_set(&topics[3], "long.2", 7, longest);
+	/* and one that no answer can hold: somebody has written its file */
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	memcpy(too_long, "a=", 2);
+	topic_set(&topics[4], "longer", 7, too_long);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

@@ -105,6 +105,8 @@ def fuzz_relay():
         '{"v":1,"command":"topic-list","after":"a"}',
         '{"v":1,"command":"topic-list"}',
         '{"v":1,"command":"topic-describe","topic":"orders"}',
+        '{"v":1,"command":"topic-list","after":"long.2"}',
+        '{"v":1,"command":"topic-describe","topic":"longer"}',
         '{"v":1,"command":"topic-describe","topic":""}',
         '{"v":1,"command":"topic-delete","topic":"orders"}',
         '{"v":1,"command":"broker-describe"}',

@@ -91,7 +91,7 @@ static int topic_parse(struct json_object *o, struct datadir_topic *topic,
 		       struct plog_error *err)
 {
 	const char *name = get_text(o, "name"), *id = get_text(o, "id");
-	struct json_object *config, *node;
+	struct json_object *config, *node, *cut;
 	int64_t partitions;
 
 	datadir_topic_init(topic, name ? name : "");
@@ -113,6 +113,8 @@ static int topic_parse(struct json_object *o, struct datadir_topic *topic,
 				goto bad;
 		}
 	}
+	if (json_object_object_get_ex(o, "cut", &cut) && json_object_get_boolean(cut))
+		warn("topic %s has more configuration than the daemon can tell: see its file", name);
 	return 0;
 bad:
 	datadir_topic_clear(topic);
