@@ -271,6 +271,7 @@ int plog_partition_roll(struct plog_partition *p, const struct plog_fence *f, s6
  * @left: bytes from there on
  * @whole: nothing but an active segment without records would be left,
  * @end: if this is still the log end
+ * @last: base offset of the active segment that was judged then
  */
 struct judge {
 	struct plog_partition *p;
@@ -280,6 +281,7 @@ struct judge {
 	u64 left;
 	bool whole;
 	s64 end;
+	s64 last;
 };
 
 /* Is it to go? Return: 1, 0, or an error. The segment is in use. */
@@ -344,6 +346,7 @@ static int judge_one(struct judge *j, breach_fn breached)
 	if (look.active) {
 		j->whole = true;
 		j->end = look.next;
+		j->last = look.seg->base;
 	}
 out:
 	plog_look_put(&look);
@@ -371,8 +374,8 @@ static int make_room(struct judge *j)
 	if (p->pub.log_end == j->end && p->pub.high_watermark >= j->end)
 		err = plog_roll_now(p, false);
 	else
-		/* something was appended since: its segment stays */
-		j->from = plog_active(p)->base;
+		/* what was appended since begins there, whatever has rolled meanwhile */
+		j->from = j->last;
 	mutex_unlock(&p->lock);
 	return err;
 }

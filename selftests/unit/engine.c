@@ -87,6 +87,7 @@ int env_teardown(void **state)
 	if (shim_file_fault)
 		shim_file_fault = NULL;
 	shim_killed = false;
+	shim_locking = NULL;
 	if (env.p)
 		env_close();
 	plog_engine_exit();

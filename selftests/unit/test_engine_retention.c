@@ -220,6 +220,59 @@ static void test_all_expired(void **state)
 	assert_int_equal(walk(PLOG_END_HW), 1);
 }
 
+/*
+ * What is appended while retention is at work is not what it has judged, wherever that
+ * comes between: to the segment that had expired, and with a roll behind it.
+ */
+static struct {
+	int left;	/* times that the append mutex is taken before */
+	bool roll;
+	int64_t fresh;
+} meanwhile;
+
+static void append_meanwhile(struct mutex *l)
+{
+	s64 base;
+
+	if (l != &env.p->lock || meanwhile.left--)
+		return;
+	shim_locking = NULL;
+	meanwhile.fresh = put_at(1, 20, 7, now_ms());
+	assert_true(meanwhile.fresh > 0);
+	if (meanwhile.roll)
+		assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
+}
+
+static void test_appended_meanwhile(void **state)
+{
+	int asked = 0;
+
+	(void)state;
+	env.config.retention_ms = DAY;
+	open_small();
+	for (int k = 0; k < 20; k++) {
+		fill(3, LEN, now_ms() - 3 * DAY, 10);
+		meanwhile.left = k / 2;
+		meanwhile.roll = k % 2;
+		meanwhile.fresh = -1;
+		shim_locking = append_meanwhile;
+		assert_true(plog_partition_retain(env.p) >= 0);
+		shim_locking = NULL;
+		if (meanwhile.fresh >= 0) {
+			asked++;
+			assert_in_range(meanwhile.fresh, view().log_start, view().log_end - 1);
+			/* and what was left is no more than its segment */
+			assert_true(plog_partition_retain(env.p) >= 0);
+			assert_in_range(meanwhile.fresh - view().log_start, 0, 1);
+			assert_int_equal(walk(PLOG_END_HW), view().log_end - view().log_start);
+		}
+		shim_clock_ms += 3 * DAY;
+		assert_true(plog_partition_retain(env.p) >= 0);
+		assert_int_equal(view().log_start, view().log_end);
+	}
+	assert_true(asked > 6);
+}
+
 /* ---- by size ---- */
 
 static void test_size(void **state)
@@ -801,7 +854,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_time), T(test_time_out_of_order), T(test_future), T(test_no_timestamp),
-		T(test_unlimited), T(test_all_expired), T(test_size), T(test_high_watermark),
+		T(test_unlimited), T(test_all_expired), T(test_appended_meanwhile), T(test_size),
+		T(test_high_watermark),
 		T(test_high_watermark_inside), T(test_fenced), T(test_log_start),
 		T(test_log_start_read), T(test_log_start_not_saved), T(test_no_memory),
 		T(test_emptied), T(test_reopened), T(test_pinned), T(test_taken),

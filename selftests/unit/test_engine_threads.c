@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Writers, readers, syncs, look-ups and truncations at once, under TSan: each
+ * Writers, readers, syncs, look-ups, truncations and retention at once, under TSan: each
  * reader sees each offset once, in order, with a right CRC.
  */
 #include "engine.h"
@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include <linux/wait.h>
+
+#include "../../kmod/engine.h"
 
 #define WRITERS		3
 #define BATCHES		400
@@ -254,6 +256,51 @@ static void test_truncations(void **state)
 	assert_int_equal(walk(PLOG_END_HW), view().log_end);
 }
 
+#define DAY (24LL * 60 * 60 * 1000)
+
+static void *retainer(void *arg)
+{
+	(void)arg;
+	while (!stopped())
+		assert_true(plog_partition_retain(env.p) >= 0);
+	return NULL;
+}
+
+/* Retention goes on beside a writer: all is old, but for the record that comes just then. */
+static void test_retention(void **state)
+{
+	pthread_t helpers[2];
+
+	(void)state;
+	stop = false;
+	env.config.segment_bytes = 2000;
+	env.config.max_message_bytes = 1024;
+	env.config.file_delete_delay_ms = 0;
+	env.config.retention_ms = DAY;
+	assert_int_equal(env_open(), 0);
+	start(&helpers[0], retainer, 0);
+	start(&helpers[1], syncer, 0);
+	for (int round = 0; round < 400; round++) {
+		s64 fresh, base;
+
+		for (int i = 0; i < 3; i++)
+			assert_true(put_at(1, 500, i, plog_now_ms() - 9 * DAY) >= 0);
+		fresh = put_at(1, 20, round, plog_now_ms());
+		assert_true(fresh >= 0);
+		/* or the segment grows by what is old by its times, and stays */
+		if (round & 1)
+			assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
+		/* behind the one that was on its way */
+		assert_true(plog_partition_retain(env.p) >= 0);
+		assert_in_range(fresh, view().log_start, view().log_end - 1);
+		__atomic_add_fetch(&shim_clock_ms, 2 * DAY, __ATOMIC_RELAXED);
+	}
+	wake();
+	finish(helpers, 2);
+	assert_true(plog_partition_retain(env.p) >= 0);
+	assert_int_equal(view().log_start, view().log_end);
+}
+
 /* The partition is closed under waiters, readers and writers. */
 static void *until_closed(void *arg)
 {
@@ -298,7 +345,7 @@ static void test_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_readers_and_writers), T(test_truncations), T(test_close),
+		T(test_readers_and_writers), T(test_truncations), T(test_retention), T(test_close),
 	};
 
 	return cmocka_run_group_tests_name("engine threads", tests, NULL, NULL);

@@ -29,6 +29,7 @@ void (*shim_log)(const char *line);
 bool shim_inline_work;
 s64 shim_fixed_ms;
 __thread bool shim_killed;
+__thread void (*shim_locking)(struct mutex *l);
 
 void shim_warn(const char *cond, const char *file, int line)
 {
@@ -102,6 +103,8 @@ char *kstrdup(const char *s, gfp_t gfp)
 
 int mutex_lock_killable(struct mutex *l)
 {
+	if (shim_locking)
+		shim_locking(l);
 	if (shim_killed && !mutex_trylock(l))
 		return -EINTR;
 	if (!shim_killed)

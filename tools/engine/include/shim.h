@@ -28,6 +28,10 @@ extern bool shim_inline_work;
 /* Run what is queued, and due; how many there were. */
 unsigned int shim_run_work(void);
 
+/* Called by this thread before it takes a mutex by mutex_lock_killable(). */
+struct mutex;
+extern __thread void (*shim_locking)(struct mutex *l);
+
 /* Where pr_warn() and its like go; NULL is stderr. */
 extern void (*shim_log)(const char *line);
 
