@@ -556,13 +556,11 @@ out_lease:
 static void publish(struct plog_partition *p, struct plog_segment *seg, struct pending *a,
 		    const struct plog_append_args *args)
 {
-	u64 end = seg->end + a->size;
 	struct plog_epochs *old = NULL;
 	s64 log_end = a->last + 1;
 
-	WRITE_ONCE(seg->end, end);
 	plog_publish_begin(p);
-	WRITE_ONCE(p->pub.active_end, end);
+	WRITE_ONCE(p->pub.active_end, seg->end);
 	WRITE_ONCE(p->pub.bytes, p->pub.bytes + a->size);
 	if (a->max_timestamp > p->pub.max_timestamp)
 		WRITE_ONCE(p->pub.max_timestamp, a->max_timestamp);
@@ -589,12 +587,17 @@ static void publish(struct plog_partition *p, struct plog_segment *seg, struct p
 	plog_event_publish(p->name, log_end, p->pub.high_watermark);
 }
 
-static void note(struct plog_segment *seg, struct pending *a, u64 pos)
+/*
+ * The segment has it, times and indexes too: who sees the offsets goes by them, and
+ * retention would let go what is newer than they say.
+ */
+static void note(struct plog_segment *seg, struct pending *a)
 {
+	u64 pos = seg->end, end = pos + a->size;
 	u8 raw[PLOG_BATCH_HEADER];
-	u64 end = pos + a->size;
 	struct plog_batch b;
 
+	WRITE_ONCE(seg->end, end);
 	if (a->batches == 1) {
 		plog_segment_note(seg, a->last, a->max_timestamp, pos);
 		return;
@@ -609,7 +612,6 @@ static int append_locked(struct plog_partition *p, struct pending *a,
 {
 	struct plog_segment *seg;
 	s64 now = plog_now_ms();
-	u64 pos;
 	int err;
 
 	err = admit(p, a, args);
@@ -648,15 +650,15 @@ static int append_locked(struct plog_partition *p, struct pending *a,
 		kvfree(a->epochs);
 		return plog_check_state(p);
 	}
-	pos = seg->end;
 	err = write_batch(p, seg, a, args);
 	if (err) {
 		kvfree(a->epochs);
 		return err;
 	}
 	WRITE_ONCE(p->appended, now);
+	/* nothing fails from here on */
+	note(seg, a);
 	publish(p, seg, a, args);
-	note(seg, a, pos);
 	args->base_offset = a->first;
 	args->last_offset = a->last;
 	args->log_append_time = a->log_append_time;

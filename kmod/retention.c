@@ -303,7 +303,7 @@ static int time_breached(struct judge *j, struct plog_segment *seg, u64 bytes)
 	int err;
 
 	mutex_lock(&seg->flock);
-	/* the times of the active one are its writer's, and known */
+	/* the times of the active one are its writer's, and known before its offsets are */
 	err = READ_ONCE(seg->active) ? 0 : plog_segment_times(seg, p->dir);
 	mutex_unlock(&seg->flock);
 	if (err)

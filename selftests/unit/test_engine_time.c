@@ -283,6 +283,59 @@ static void test_epoch_of_the_hit(void **state)
 	assert_int_equal(hit.leader_epoch, 3);
 }
 
+static struct {
+	bool busy;
+	unsigned int asked, missed;
+} seen;
+
+/* Whenever an append reads what it has written: can the time of all that is visible be found? */
+static int look_up(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	struct plog_time_hit hit;
+	s64 hw;
+
+	(void)name; (void)pos; (void)len; (void)done;
+	if (op != SHIM_READ || seen.busy)
+		return 0;
+	seen.busy = true;
+	hw = view().high_watermark;
+	if (plog_partition_lookup(env.p, four[hw - 1].time, false, PLOG_END_HW, &hit) ||
+	    hit.offset != hw - 1)
+		seen.missed++;
+	seen.asked++;
+	seen.busy = false;
+	return 0;
+}
+
+static void test_visible_by_its_time(void **state)
+{
+	struct kvec vec = { env.buf, 0 };
+	struct plog_append_args args = { .flags = PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA };
+	struct iov_iter it;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	append(make_records(env.buf, &four[0], 1, 0));
+	for (int i = 1; i < 4; i++) {
+		uint8_t *at = env.buf + n;
+
+		n += make_records(at, &four[i], 1, 0);
+		put_unaligned_be64(i, at);
+		put_unaligned_be32(0, at + 12);
+	}
+	seen = (typeof(seen)){ 0 };
+	vec.iov_len = n;
+	iov_iter_kvec(&it, ITER_SOURCE, &vec, 1, n);
+	args.from = &it;
+	shim_file_fault = look_up;
+	assert_int_equal(plog_partition_append(env.p, &args), 0);
+	shim_file_fault = NULL;
+	assert_true(seen.asked > 4);
+	assert_int_equal(seen.missed, 0);
+	check_four();
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
 
 int main(void)
@@ -291,6 +344,7 @@ int main(void)
 		T(test_batches), T(test_one_batch), T(test_compressed), T(test_out_of_order),
 		T(test_below_the_watermark), T(test_without_times), T(test_epoch_of_the_hit),
 		T(test_cut_at_the_start), T(test_empty_batches),
+		T(test_visible_by_its_time),
 	};
 
 	return cmocka_run_group_tests_name("engine time", tests, NULL, NULL);
