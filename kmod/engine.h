@@ -139,7 +139,7 @@ struct plog_partition {
 	bool cut_dirty;			/* a failed append was cut off, and no sync knows */
 	bool dir_dirty;			/* names were made that are not durable */
 	bool abandoned;			/* an open that runs is not wanted any more */
-	bool leftovers;			/* files that are no segments lie about, and are not listed */
+	bool leftovers;			/* empty files of no segment lie about, and are not listed */
 	struct plog_roll roll;
 	wait_queue_head_t roll_wait;
 
@@ -451,8 +451,21 @@ struct plog_retired *plog_retired_alloc(s64 base);
  */
 void plog_retired_add(struct plog_partition *p, struct plog_retired *r, u64 delay_ms);
 
-/* The same for an empty file of that name; without memory only a flag remembers it. */
+/* Where more are listed those that the engine has emptied are not: the next open finds them. */
+#define PLOG_RETIRED_MAX	1024
+
+/*
+ * The same for an empty file of that name; without memory, or where enough are listed,
+ * only a flag remembers it.
+ */
 void plog_retired_add_empty(struct plog_partition *p, s64 base);
+
+/**
+ * plog_retired_add_found() - the same for files that an open has found, and nobody reads
+ *
+ * Where enough are listed they are emptied at once.  Return: 0 or -ENOMEM.
+ */
+int plog_retired_add_found(struct plog_partition *p, s64 base, u64 bytes);
 
 /**
  * plog_retired_reuse() - a segment of that name is to be made
@@ -466,6 +479,7 @@ void plog_reap_work(struct work_struct *work);
 void plog_reap_queue(struct plog_partition *p, s64 delay_ms);
 /* No more looks; forget the list. */
 void plog_reap_stop(struct plog_partition *p);
+/* Forget the list, which nobody has been shown yet or will be. */
 void plog_retired_free(struct plog_partition *p);
 
 /**

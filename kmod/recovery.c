@@ -16,39 +16,35 @@
 #include "compat/unaligned.h"
 #include "engine.h"
 
-struct bases {
-	bool swap;		/* one is half replaced */
+/*
+ * struct names - names of segments, some at a time, for no directory has more of them
+ * than its filesystem allows: what retention leaves of a segment where nobody
+ * deletes is an empty file
+ * @from: they are not below that
+ * @all: of those there are no more
+ * @swap: one is half replaced
+ */
+#define NAMES_MORE	16384	/* than segments_max are looked at together */
+
+struct names {
+	s64 from;
+	bool all;
+	bool swap;
+	u32 most;
 	u32 count;
 	u32 room;
 	s64 *base;
 };
 
-static int add_base(void *arg, const char *name, unsigned int len)
-{
-	s64 base = plog_segment_parse(name, len), *more;
-	struct bases *b = arg;
-	u32 room;
-
-	if (base < 0) {
-		b->swap |= plog_segment_is_swap(name, len);
-		return 0;
-	}
-	if (b->count >= READ_ONCE(plog_segments_max))
-		return -E2BIG;
-	if (b->count == b->room) {
-		room = b->room ? 2 * b->room : 16;
-		more = kvmalloc(room * sizeof(*more), GFP_KERNEL);
-		if (!more)
-			return -ENOMEM;
-		if (b->count)
-			memcpy(more, b->base, b->count * sizeof(*more));
-		kvfree(b->base);
-		b->base = more;
-		b->room = room;
-	}
-	b->base[b->count++] = base;
-	return 0;
-}
+/*
+ * struct found - what the directory has
+ * @count: names, 2 for more than one
+ * @below: the highest that is not above the log start, or -1
+ */
+struct found {
+	u32 count;
+	s64 below;
+};
 
 /* Heap sort: the kernel's sort() has a shape of its own in each version. */
 static void sift(s64 *a, u32 root, u32 count)
@@ -70,33 +66,87 @@ static void sift(s64 *a, u32 root, u32 count)
 	}
 }
 
-static void sort_bases(struct bases *b)
+static void heapify(struct names *n)
+{
+	u32 i;
+
+	for (i = n->count / 2; i-- > 0;)
+		sift(n->base, i, n->count);
+}
+
+static void sort_names(struct names *n)
 {
 	u32 i;
 	s64 t;
 
-	for (i = b->count / 2; i-- > 0;)
-		sift(b->base, i, b->count);
-	for (i = b->count; i-- > 1;) {
-		t = b->base[0];
-		b->base[0] = b->base[i];
-		b->base[i] = t;
-		sift(b->base, 0, i);
+	heapify(n);
+	for (i = n->count; i-- > 1;) {
+		t = n->base[0];
+		n->base[0] = n->base[i];
+		n->base[i] = t;
+		sift(n->base, 0, i);
 	}
 }
 
-static int find_bases(struct plog_partition *p, struct bases *b)
+static int grow(struct names *n)
 {
-	int err = plog_dir_iterate(p->dir, add_base, b);
+	u32 room = min_t(u32, n->room ? 2 * n->room : 16, n->most);
+	s64 *more = kvmalloc(room * sizeof(*more), GFP_KERNEL);
 
-	if (!err && b->swap) {
+	if (!more)
+		return -ENOMEM;
+	if (n->count)
+		memcpy(more, n->base, n->count * sizeof(*more));
+	kvfree(n->base);
+	n->base = more;
+	n->room = room;
+	return 0;
+}
+
+static int add_name(void *arg, const char *name, unsigned int len)
+{
+	s64 base = plog_segment_parse(name, len);
+	struct names *n = arg;
+	int err;
+
+	if (base < 0)
+		n->swap |= plog_segment_is_swap(name, len);
+	if (base < n->from)
+		return 0;
+	if (n->count < n->most) {
+		err = n->count == n->room ? grow(n) : 0;
+		if (err)
+			return err;
+		n->base[n->count++] = base;
+		if (n->count == n->most)
+			heapify(n);
+		return 0;
+	}
+	/* the lowest are kept, and the highest of those is on top */
+	n->all = false;
+	if (base < n->base[0]) {
+		n->base[0] = base;
+		sift(n->base, 0, n->count);
+	}
+	return 0;
+}
+
+/* The lowest names from @n->from on, in order. */
+static int next_names(struct plog_partition *p, struct names *n)
+{
+	int err;
+
+	n->all = true;
+	n->count = 0;
+	err = plog_dir_iterate(p->dir, add_name, n);
+	if (!err && n->swap) {
 		/* some files of the run may be gone, and the one that replaces them has no name yet */
 		pr_err("%s: a .log.swap of a compaction that was interrupted: it has to be renamed first\n",
 		       p->name);
 		err = -EUCLEAN;
 	}
 	if (!err)
-		sort_bases(b);
+		sort_names(n);
 	return err;
 }
 
@@ -113,77 +163,103 @@ static void free_table(struct plog_table *table)
 	kvfree(table);
 }
 
-/* Room for one more than there are files: the log may have to start anew. */
-static struct plog_table *make_table(struct plog_partition *p, const struct bases *b)
+/* Segment @base, of @end bytes or PLOG_END_UNKNOWN, is the last one so far. */
+static int add_segment(struct plog_partition *p, struct plog_table *table, s64 base, u64 end)
 {
-	struct plog_table *table = plog_table_alloc(b->count + 1);
-	u32 i;
+	struct plog_segment *seg = plog_segment_alloc(base);
 
-	if (!table)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < b->count; i++) {
-		table->seg[i] = plog_segment_alloc(b->base[i]);
-		if (!table->seg[i]) {
-			free_table(table);
-			return ERR_PTR(-ENOMEM);
-		}
-		table->seg[i]->counts = &p->count.segments;
-		table->seg[i]->index_interval = p->config.index_interval_bytes;
-		table->count++;
-	}
-	return table;
+	if (!seg)
+		return -ENOMEM;
+	seg->end = end;
+	seg->counts = &p->count.segments;
+	seg->index_interval = p->config.index_interval_bytes;
+	table->seg[table->count++] = seg;
+	return 0;
 }
 
 /*
- * Learn the sizes, and forget empty files but @keep: those of a truncation, or
- * of a roll for an append that did not come, that nobody unlinked.  One may lie
- * where the log has grown to since, and would hide what is there.  Without a
- * @keep (-1), their emptiness may be what no disk knows of yet.
+ * The first segment lies wholly below the log start, and was retired before the stop;
+ * its files are still there.  Nobody reads them now: they can be deleted at once.
  */
-static int forget_empty(struct plog_partition *p, struct plog_table *table, s64 keep)
+static int retire_again(struct plog_partition *p, struct plog_table *table)
+{
+	struct plog_segment *seg = table->seg[0];
+	u64 bytes = READ_ONCE(seg->end) == PLOG_END_UNKNOWN ? 0 : seg->end;
+	int err = plog_retired_add_found(p, seg->base, bytes);
+
+	if (err)
+		return err;
+	plog_segment_retire(seg);
+	plog_segment_put(seg);
+	table->count--;
+	memmove(table->seg, table->seg + 1, table->count * sizeof(table->seg[0]));
+	return 0;
+}
+
+/*
+ * The size of a log file into *@end.
+ * @durable: nothing, if it is that, is what the disk has to know of
+ */
+static int learn_size(struct plog_partition *p, s64 base, bool durable, u64 *end)
 {
 	char name[PLOG_SEGMENT_NAME];
-	struct plog_segment *seg;
 	struct plog_file *file;
-	u32 i, kept = 0;
 	int err = 0;
 
-	for (i = 0; i < table->count; i++) {
-		seg = table->seg[i];
-		table->seg[kept++] = seg;
-		if (err)
-			continue;
-		plog_segment_name(name, seg->base, "log");
-		file = plog_file_open(p->dir, name, 0);
-		if (IS_ERR(file)) {
-			err = PTR_ERR(file);
-			continue;
-		}
-		seg->end = min_t(u64, plog_file_size(file), INT_MAX);
-		if (!seg->end && keep < 0)
-			err = plog_file_sync(file, 0, 0);
-		plog_file_close(file);
-		if (!err && !seg->end && seg->base != keep) {
-			kept--;
-			plog_segment_retire(seg);
-			plog_retired_add_empty(p, seg->base);
-			plog_segment_put(seg);
-		}
-	}
-	table->count = kept;
+	plog_segment_name(name, base, "log");
+	file = plog_file_open(p->dir, name, 0);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	*end = min_t(u64, plog_file_size(file), INT_MAX);
+	if (!*end && durable)
+		err = plog_file_sync(file, 0, 0);
+	plog_file_close(file);
 	return err;
 }
 
-/* The last name of a file above @base and not above @limit; -1: none. */
-static s64 last_base(const struct bases *bases, s64 base, s64 limit)
+/*
+ * Make segments of @n, behind those of @table, but not of empty files: those of a
+ * truncation, of retention, or of a roll for an append that did not come, that nobody
+ * unlinked.  One may lie where the log has grown to since, and would hide what is
+ * there.
+ */
+static int add_segments(struct plog_partition *p, struct plog_table *table,
+			const struct names *n, struct found *found)
 {
-	s64 last = -1;
+	const struct plog_saved *saved = &p->saved;
+	s64 keep = saved->clean ? saved->active_base : -1;
+	/* who has closed cleanly knew whether there are any */
+	bool look = !saved->clean || saved->leftovers;
+	int err = 0;
 	u32 i;
 
-	for (i = 0; i < bases->count; i++)
-		if (bases->base[i] > base && bases->base[i] <= limit)
-			last = bases->base[i];
-	return last;
+	for (i = 0; i < n->count && !err; i++) {
+		s64 base = n->base[i];
+		u64 end = PLOG_END_UNKNOWN;
+
+		if (READ_ONCE(p->abandoned))
+			return -ECANCELED;
+		if (base <= saved->log_start)
+			found->below = base;
+		if (look)
+			err = learn_size(p, base, !saved->clean, &end);
+		if (err)
+			return err;
+		if (!end && base != keep) {
+			plog_retired_add_empty(p, base);
+			continue;
+		}
+		if (base <= saved->log_start && table->count)
+			err = retire_again(p, table);
+		if (!err && table->count >= READ_ONCE(plog_segments_max)) {
+			pr_err("%s: more segments than segments_max (%u) allows\n", p->name,
+			       READ_ONCE(plog_segments_max));
+			err = -E2BIG;
+		}
+		if (!err)
+			err = add_segment(p, table, base, end);
+	}
+	return err;
 }
 
 /*
@@ -208,41 +284,55 @@ static int ends_below(struct plog_partition *p, struct plog_segment *seg, s64 en
 }
 
 /*
- * Segments wholly below the log start were retired before the stop; their files
- * are still there.  Nobody reads them now: they can be deleted at once.
+ * All segments that are not empty and do not lie below the log start, into a table with
+ * room for one more: the log may have to start anew.
  */
-static int retire_again(struct plog_partition *p, struct plog_table *table,
-			const struct bases *bases)
+static int find_segments(struct plog_partition *p, struct found *found, struct plog_table **out)
 {
-	struct plog_segment *seg;
-	struct plog_retired *r;
-	u32 i, n = 0;
-	s64 end;
+	struct names n = { .most = READ_ONCE(plog_segments_max) + NAMES_MORE };
+	struct plog_saved *saved = &p->saved;
+	struct plog_table *table = NULL, *more;
+	s64 base;
 	int err;
 
-	while (n + 1 < table->count && table->seg[n + 1]->base <= p->saved.log_start)
-		n++;
-	/* it is not the last one, which takes the appends, with a name of its own */
-	if (n + 1 < table->count) {
-		end = last_base(bases, table->seg[n]->base, p->saved.log_start);
-		err = end < 0 ? 0 : ends_below(p, table->seg[n], end);
-		if (err < 0)
-			return err;
-		n += err;
-	}
-	for (i = 0; i < n; i++) {
-		seg = table->seg[i];
-		r = plog_retired_alloc(seg->base);
-		if (!r)
+	found->count = 0;
+	found->below = -1;
+	do {
+		err = next_names(p, &n);
+		if (err)
 			break;
-		r->bytes = READ_ONCE(seg->end) == PLOG_END_UNKNOWN ? 0 : seg->end;
-		plog_segment_retire(seg);
-		plog_segment_put(seg);
-		plog_retired_add(p, r, 0);
+		if (!found->count && n.count) {
+			found->count = min_t(u32, n.count, 2);
+			/* the log cannot start below its first file */
+			if (!saved->clean)
+				saved->log_start = max_t(s64, saved->log_start, n.base[0]);
+		}
+		err = -ENOMEM;
+		more = plog_table_alloc((table ? table->count : 0) + n.count + 1);
+		if (!more)
+			break;
+		if (table) {
+			more->count = table->count;
+			memcpy(more->seg, table->seg, table->count * sizeof(table->seg[0]));
+			kvfree(table);
+		}
+		table = more;
+		err = add_segments(p, table, &n, found);
+		if (!n.all)
+			n.from = n.base[n.count - 1] + 1;
+	} while (!err && !n.all);
+	kvfree(n.base);
+	/* the last one takes the appends, with a name of its own */
+	base = !err && table->count > 1 ? table->seg[0]->base : S64_MAX;
+	if (base < found->below) {
+		err = ends_below(p, table->seg[0], found->below);
+		if (err > 0)
+			err = retire_again(p, table);
 	}
-	table->count -= i;
-	memmove(table->seg, table->seg + i, table->count * sizeof(table->seg[0]));
-	return i < n ? -ENOMEM : 0;
+	if (err && table)
+		free_table(table);
+	*out = err ? NULL : table;
+	return err;
 }
 
 /*
@@ -490,12 +580,12 @@ static int scan(struct plog_partition *p, struct plog_table *table, s64 from, bo
  * made for that offset; or a new one, if nothing is left or the log has lost
  * its end and what is left lies before its start.
  */
-static int find_active(struct plog_partition *p, struct plog_table *table,
-		       const struct bases *bases, s64 log_start, s64 *log_end)
+static int find_active(struct plog_partition *p, struct plog_table *table, s64 log_start,
+		       s64 *log_end)
 {
-	bool made = false;
+	struct plog_segment *last;
+	u64 size;
 	int err;
-	u32 i;
 
 	if (*log_end < log_start && p->saved.imported && table->count) {
 		pr_err("%s: the log ends at %lld, before the start %lld that Kafka has noted: remove its line from log-start-offset-checkpoint, and plog.state, to have what is there\n",
@@ -508,10 +598,14 @@ static int find_active(struct plog_partition *p, struct plog_table *table,
 			return err;
 		*log_end = log_start;
 	}
-	for (i = 0; i < bases->count; i++)
-		made |= bases->base[i] == *log_end;
-	if (table->count && (!made || table->seg[table->count - 1]->base == *log_end))
-		return 0;
+	if (table->count) {
+		last = table->seg[table->count - 1];
+		if (last->base == *log_end)
+			return 0;
+		err = learn_size(p, *log_end, false, &size);
+		if (err)
+			return err == -ENOENT ? 0 : err;
+	}
 	return start_anew(p, table, *log_end);
 }
 
@@ -684,7 +778,7 @@ static int settle(struct plog_partition *p, s64 log_end)
 int plog_recover(struct plog_partition *p)
 {
 	struct plog_saved *saved = &p->saved;
-	struct bases bases = { 0 };
+	struct found found;
 	struct plog_epochs *epochs = NULL;
 	struct plog_table *table;
 	s64 log_end, max_timestamp;
@@ -704,32 +798,24 @@ int plog_recover(struct plog_partition *p)
 		plog_settled_init(&saved->settled);
 		saved->epoch_start = -1;
 	}
-	err = find_bases(p, &bases);
-	if (err == -E2BIG)
-		pr_err("%s: more segments than segments_max (%u) allows\n", p->name,
-		       READ_ONCE(plog_segments_max));
+	err = find_segments(p, &found, &table);
 	if (err)
-		goto out_bases;
+		return err;
 	/* the state is durable before there is a second segment: others made those */
 	if (!known)
-		saved->dense = bases.count <= 1;
-	table = make_table(p, &bases);
-	err = PTR_ERR_OR_ZERO(table);
-	if (err)
-		goto out_bases;
-	if (saved->clean && saved->leftovers) {
-		err = forget_empty(p, table, saved->active_base);
+		saved->dense = found.count <= 1;
+	if (saved->clean && saved->leftovers)
+		saved->bytes = count_bytes(table);
+	if (saved->clean && !is_clean(p, table, saved)) {
+		/* it was made for something else: nothing of it counts, as after a crash */
+		saved->clean = false;
+		free_table(table);
+		plog_retired_free(p);
+		err = find_segments(p, &found, &table);
 		if (err)
-			goto out_table;
+			return err;
 	}
 	if (saved->clean) {
-		err = retire_again(p, table, &bases);
-		if (err)
-			goto out_table;
-		if (saved->leftovers)
-			saved->bytes = count_bytes(table);
-	}
-	if (is_clean(p, table, saved)) {
 		err = find_epochs(p, table, saved->log_end, true, &epochs);
 		if (err)
 			goto out_table;
@@ -738,16 +824,8 @@ int plog_recover(struct plog_partition *p)
 		/* an empty one's first epoch is found again: the clean mark can stay */
 		if (plog_epochs_unsaved(p, saved->log_end))
 			plog_flush_queue(p);
-		goto out_bases;
+		return 0;
 	}
-	/* the log cannot start below its first file */
-	if (bases.count && saved->log_start < bases.base[0])
-		saved->log_start = bases.base[0];
-	err = forget_empty(p, table, -1);
-	if (!err)
-		err = retire_again(p, table, &bases);
-	if (err)
-		goto out_table;
 	if (known && table->count)
 		pr_info("%s: %s, checking from offset %lld on\n", p->name,
 			saved->imported ? "is Kafka's" : "was not closed cleanly",
@@ -756,10 +834,10 @@ int plog_recover(struct plog_partition *p)
 		   &log_end);
 	if (err)
 		goto out_table;
-	err = find_active(p, table, &bases, saved->log_start, &log_end);
+	err = find_active(p, table, saved->log_start, &log_end);
 	if (err)
 		goto out_table;
-	if (bases.count && !READ_ONCE(table->seg[table->count - 1]->end))
+	if (found.count && !READ_ONCE(table->seg[table->count - 1]->end))
 		plog_segment_empty_indexes(table->seg[table->count - 1], p->dir);
 	err = add_up(p, table, &bytes, &max_timestamp);
 	if (!err)
@@ -771,8 +849,8 @@ int plog_recover(struct plog_partition *p)
 		goto out_table;
 	saved->imported = false;
 	/* nothing that is worth a sync in a new partition */
-	p->fresh = !known && !bases.count;
-	err = known || bases.count ? settle(p, log_end) :
+	p->fresh = !known && !found.count;
+	err = known || found.count ? settle(p, log_end) :
 				     plog_state_write(p->dir, saved, false);
 	if (err)
 		goto out_epochs;
@@ -782,15 +860,13 @@ int plog_recover(struct plog_partition *p)
 	 * finds the same, and then its header says it.  Three syncs for each of
 	 * 10,000 partitions that are made together take longer than all else.
 	 */
-	if (p->recovery_point < log_end || (p->epochs_dirty && (known || bases.count)))
+	if (p->recovery_point < log_end || (p->epochs_dirty && (known || found.count)))
 		plog_flush_queue(p);
-	goto out_bases;
+	return 0;
 
 out_epochs:
 	kvfree(epochs);
 out_table:
 	free_table(table);
-out_bases:
-	kvfree(bases.base);
 	return err;
 }

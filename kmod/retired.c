@@ -13,7 +13,8 @@
  * that one or the next.
  *
  * The list is memory alone.  An open finds the same files again: they are
- * empty, or lie wholly below the log start.
+ * empty, or lie wholly below the log start.  So it need not have all of them: what
+ * the engine has emptied where nobody deletes is taken off a list that is long.
  */
 #define pr_fmt(fmt) "plog: " fmt
 
@@ -62,9 +63,15 @@ void plog_retired_add(struct plog_partition *p, struct plog_retired *r, u64 dela
 	plog_reap_queue(p, never ? S64_MAX : (s64)delay_ms);
 }
 
+/* Are so many listed that an empty file need not be? */
+static bool is_full(const struct plog_partition *p)
+{
+	return READ_ONCE(p->retired_count) >= PLOG_RETIRED_MAX;
+}
+
 void plog_retired_add_empty(struct plog_partition *p, s64 base)
 {
-	struct plog_retired *r = plog_retired_alloc(base);
+	struct plog_retired *r = is_full(p) ? NULL : plog_retired_alloc(base);
 
 	if (!r) {
 		WRITE_ONCE(p->leftovers, true);
@@ -268,6 +275,22 @@ static struct plog_retired *next_to_empty(struct plog_partition *p)
 	return found;
 }
 
+int plog_retired_add_found(struct plog_partition *p, s64 base, u64 bytes)
+{
+	struct plog_retired *r;
+
+	if (is_full(p) && !empty_files(p, base)) {
+		WRITE_ONCE(p->leftovers, true);
+		return 0;
+	}
+	r = plog_retired_alloc(base);
+	if (!r)
+		return -ENOMEM;
+	r->bytes = bytes;
+	plog_retired_add(p, r, 0);
+	return 0;
+}
+
 static void empty_all(struct plog_partition *p)
 {
 	struct plog_segment *seg;
@@ -282,6 +305,11 @@ static void empty_all(struct plog_partition *p)
 					    p->name, (long long)r->base, err);
 		spin_lock(&p->retired_lock);
 		r->emptying = false;
+		/* one that is taken is being unlinked, and its name has to wait */
+		if (!err && !r->taker && p->retired_count > PLOG_RETIRED_MAX) {
+			WRITE_ONCE(p->leftovers, true);
+			r->gone = true;
+		}
 		if (r->gone) {
 			unlist(p, r);
 			spin_unlock(&p->retired_lock);
@@ -437,11 +465,15 @@ void plog_reap_stop(struct plog_partition *p)
 
 void plog_retired_free(struct plog_partition *p)
 {
-	struct plog_retired *r, *next;
+	struct plog_retired *r;
 
-	/* the last reference is gone: nobody else looks at the list */
-	list_for_each_entry_safe(r, next, &p->retired, list)
+	spin_lock(&p->retired_lock);
+	while (!list_empty(&p->retired)) {
+		r = list_first_entry(&p->retired, struct plog_retired, list);
+		unlist(p, r);
+		spin_unlock(&p->retired_lock);
 		free_one(r);
-	INIT_LIST_HEAD(&p->retired);
-	p->retired_count = 0;
+		spin_lock(&p->retired_lock);
+	}
+	spin_unlock(&p->retired_lock);
 }

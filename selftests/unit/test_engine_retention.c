@@ -745,6 +745,123 @@ static void test_same_name(void **state)
 	assert_int_equal(walk(PLOG_END_HW), 4);
 }
 
+/* What was retired and is still there is no segment of those that segments_max allows. */
+static void test_segments_max(void **state)
+{
+	(void)state;
+	plog_segments_max = 3;
+	for (int crash = 0; crash < 2; crash++) {
+		s64 start;
+
+		open_small();
+		fill(3, LEN, 1000, 1);
+		/* not emptied yet; then emptied */
+		for (int i = 0; i < 3; i++) {
+			start = view().log_end - 1;
+			assert_int_equal(start_at(start), start);
+			fill(2, LEN, 1000, 1);
+			assert_int_equal(view().segments, 3);
+			if (i == 1) {
+				shim_clock_ms += 1001;
+				plog_partition_reap(env.p);
+			}
+		}
+		assert_true(listed().n >= 6);
+		if (crash)
+			env_crash();
+		else
+			env_close();
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(view().log_start, start);
+		assert_int_equal(view().segments, 3);
+		assert_int_equal(walk(PLOG_END_HW), 3);
+		assert_true(listed().n >= 6);
+		/* nor are those of a truncation, which lie anywhere */
+		assert_int_equal(cut_to(view().log_end - 1), start + 2);
+		assert_int_equal(cut_to(start + 1), start + 1);
+		fill(1, 10, 1000, 1);
+		if (crash)
+			env_crash();
+		else
+			env_close();
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(walk(PLOG_END_HW), 2);
+		env_close();
+		env_empty();
+	}
+	plog_segments_max = PLOG_SEGMENTS_MAX;
+}
+
+static int count(void *arg, const struct plog_retired_info *info)
+{
+	assert_int_equal(info->bytes, 0);
+	++*(unsigned int *)arg;
+	return 0;
+}
+
+static unsigned int retired(void)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		n = 0;
+		plog_partition_reap(env.p);
+		if (view().retired <= PLOG_RETIRED_MAX)
+			break;
+		usleep(1000);
+	}
+	assert_int_equal(plog_partition_retired(env.p, 0, count, &n), 0);
+	assert_int_equal(view().retired, n);
+	return n;
+}
+
+/* Where nobody deletes the names become more and more, but neither the list nor an open does. */
+static void test_many_emptied(void **state)
+{
+	const int64_t names = PLOG_RETIRED_MAX + 200, more = 18000;
+
+	(void)state;
+	plog_segments_max = 3;
+	open_small();
+	for (int64_t i = 0; i < names; i++) {
+		fill(1, LEN, 1000, 1);
+		if (i)
+			assert_int_equal(start_at(i), i);
+	}
+	shim_clock_ms += 1001;
+	assert_int_equal(retired(), PLOG_RETIRED_MAX);
+	for (int64_t i = 0; i < names - 1; i++)
+		assert_int_equal(file_size(name_of(i, "log")), 0);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(walk(PLOG_END_HW), 1);
+	assert_int_equal(retired(), PLOG_RETIRED_MAX);
+	/* one that was not emptied before the stop, behind those that are listed */
+	fill(1, LEN, 1000, 1);
+	assert_int_equal(start_at(names), names);
+	env_crash();
+	assert_true(file_size(name_of(names - 1, "log")) > 0);
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(retired(), PLOG_RETIRED_MAX);
+	assert_int_equal(file_size(name_of(names - 1, "log")), 0);
+	/* and as many as no one look at the directory takes, before the log and in it */
+	for (int64_t i = 0; i < more; i++)
+		file_write(name_of(i < more / 2 ? names + 1000 + i : 2 * names + 1000000 + i,
+				   "log"), 0, "", 0);
+	fill(1, LEN, 1000, 1);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(walk(PLOG_END_HW), 2);
+	assert_int_equal(view().log_start, names);
+	assert_int_equal(view().segments, 2);
+	assert_int_equal(retired(), PLOG_RETIRED_MAX);
+	fill(1, LEN, 1000, 1);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(walk(PLOG_END_HW), 3);
+	plog_segments_max = PLOG_SEGMENTS_MAX;
+}
+
 /* ---- flush policies ---- */
 
 static s64 point(void)
@@ -859,8 +976,9 @@ int main(void)
 		T(test_high_watermark_inside), T(test_fenced), T(test_log_start),
 		T(test_log_start_read), T(test_log_start_not_saved), T(test_no_memory),
 		T(test_emptied), T(test_reopened), T(test_pinned), T(test_taken),
-		T(test_done_while_emptied), T(test_same_name), T(test_flush_messages),
-		T(test_flush_fails), T(test_flush_ms), T(test_ranges),
+		T(test_done_while_emptied), T(test_same_name), T(test_segments_max),
+		T(test_many_emptied), T(test_flush_messages), T(test_flush_fails),
+		T(test_flush_ms), T(test_ranges),
 	};
 
 	return cmocka_run_group_tests_name("engine retention", tests, NULL, NULL);
