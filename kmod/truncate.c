@@ -496,6 +496,7 @@ int plog_log_restart(struct plog_partition *p, s64 base, s64 start)
 {
 	struct plog_segment *seg = NULL;
 	struct plog_table *old, *table;
+	s64 hw = p->pub.high_watermark;
 	struct plog_settled none;
 	struct plog_epochs *epochs;
 	bool reused;
@@ -529,9 +530,13 @@ int plog_log_restart(struct plog_partition *p, s64 base, s64 start)
 	p->recovery_point = min_t(s64, p->recovery_point, base);
 	plog_settled_init(&p->settled);
 	spin_unlock(&p->point_lock);
+	/* as for a truncation: the one from before would cover what is appended next */
+	set_hw(p, min_t(s64, hw, start));
 	err = plog_epoch_prepare(p, NULL, p->pub.leader_epoch);
-	if (err)
+	if (err) {
+		set_hw(p, hw);
 		goto err_unuse;
+	}
 	atomic64_add(p->pub.bytes, &p->count.truncated_bytes);
 	table->seg[0] = seg;
 	table->count = 1;

@@ -233,6 +233,25 @@ static void test_truncated_before_the_first_segment(void **state)
 	assert_int_equal(walk(PLOG_END_HW), 2);
 }
 
+/* And the high watermark of before does not come back for what is appended then. */
+static void test_truncated_below_the_watermark(void **state)
+{
+	(void)state;
+	make_gap();
+	env_close();
+	memdisk_remove(FIRST_LOG);
+	env.config.flags = PLOG_STATE_REPLICATED;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().high_watermark, 20);
+	assert_int_equal(truncate_to(7), 7);
+	assert_int_equal(view().high_watermark, 7);
+	assert_int_equal(follow(7, 0, 2), 7);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().log_end, 9);
+	assert_int_equal(view().high_watermark, 7);
+}
+
 /* A segment that lies below the log start, and that an open leaves out. */
 static void test_bytes_after_a_clean_end(void **state)
 {
@@ -521,7 +540,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_start_at_refused), T(test_start_at_taken),
 		T(test_retired_behind_an_empty_one), T(test_retired_in_the_way),
-		T(test_truncated_before_the_first_segment), T(test_bytes_after_a_clean_end),
+		T(test_truncated_before_the_first_segment),
+		T(test_truncated_below_the_watermark), T(test_bytes_after_a_clean_end),
 		T(test_emptied_for_good), T(test_epoch_below_the_start),
 		T(test_marker_below_the_scan), T(test_swap_of_the_last_producer),
 		T(test_last_producer_swapped_unnoted), T(test_cut_without_memory),
