@@ -91,6 +91,8 @@ void conn_close(struct conn *conn, const char *fmt, ...)
 	close_fd(conn);
 	if (budget_leave(&conn->loop->broker->budget, conn, &conn->memory))
 		conn->no_memory = false;
+	if (conn->running)
+		atomic_store(&conn->running->abandoned, true);
 	if (conn->running && conn->running->hurry)
 		conn->running->hurry(conn->running);
 	maybe_free(conn);

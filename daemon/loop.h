@@ -25,7 +25,8 @@
  *                (broker/change.h). It may sleep on the disk and on netlink.
  * thread pool    libuv's: what may take long and belongs to nobody else. Checking records
  *                of compressed batches, lookups by time, reading what is not recent, and
- *                sending it.
+ *                sending it. Of work that takes long each turn does a piece, and what nobody
+ *                waits for any more is left.
  *
  * What is shared: the table of topics (a read-write lock, entries immutable and counted),
  * fetch sessions (a mutex), the memory budget of requests (a mutex), the configuration (a

@@ -16,6 +16,9 @@
 /* Most bytes of one answer in memory; extents of logs do not count. */
 #define ANSWER_MAX (64 << 20)
 
+/* How long a request has a thread of the pool to itself. */
+#define TURN_NS 10000000
+
 static const struct {
 	int16_t key;
 	request_handler *handle;
@@ -288,6 +291,11 @@ void request_run(struct request *req)
 			return;
 		}
 	request_fail(req, "%s has no handler", req->api->name);
+}
+
+bool request_turn_over(uint64_t since)
+{
+	return uv_hrtime() - since >= TURN_NS;
 }
 
 static void work_run(uv_work_t *work)

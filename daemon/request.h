@@ -2,6 +2,7 @@
 #ifndef PLOG_REQUEST_H
 #define PLOG_REQUEST_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +58,8 @@ struct request {
 	/* @body was not encoded: give back the extents in it; or NULL */
 	void (*undo)(struct request *req, const void *body);
 	struct task task;
+	/* set when the connection is closed: work that takes long need not be finished */
+	atomic_bool abandoned;
 	uv_work_t work;
 	void (*work_done)(struct request *req);
 	void (*work_run)(struct request *req);
@@ -91,6 +94,12 @@ void request_fail(struct request *req, const char *fmt, ...)
  */
 void request_work(struct request *req, void (*run)(struct request *req),
 		  void (*done)(struct request *req));
+
+/*
+ * @run, begun at @since of uv_hrtime(), has had its turn: where it can stop in the middle it
+ * leaves the rest to another request_work(), behind those who wait for the pool.
+ */
+bool request_turn_over(uint64_t since);
 
 struct loop *request_loop(const struct request *req);
 struct broker *request_broker(const struct request *req);

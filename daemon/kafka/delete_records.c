@@ -20,6 +20,7 @@ struct part {
 struct deletion {
 	struct part *parts;
 	uint32_t nparts;
+	uint32_t at;			/* that is being moved */
 	struct delete_records_response *answer;
 };
 
@@ -47,13 +48,19 @@ static void move_start(struct part *part)
 		out->low_watermark = offset;
 }
 
-static void move_all(struct request *req)
+static void move_some(struct request *req)
 {
 	struct deletion *d = req->ctx;
+	uint64_t since = uv_hrtime();
 
-	for (uint32_t i = 0; i < d->nparts; i++)
-		if (d->parts[i].log)
-			move_start(&d->parts[i]);
+	while (d->at < d->nparts) {
+		struct part *part = &d->parts[d->at++];
+
+		if (part->log)
+			move_start(part);
+		if (request_turn_over(since))
+			break;
+	}
 }
 
 static void finish(struct request *req)
@@ -63,6 +70,16 @@ static void finish(struct request *req)
 	for (uint32_t i = 0; i < d->nparts; i++)
 		topic_put(d->parts[i].topic);
 	request_answer(req, d->answer);
+}
+
+static void moved_some(struct request *req)
+{
+	struct deletion *d = req->ctx;
+
+	if (d->at < d->nparts && !req->conn->closed)
+		request_work(req, move_some, moved_some);
+	else
+		finish(req);
 }
 
 static int16_t begin_part(struct broker *b, struct part *part, struct kstr name)
@@ -138,7 +155,7 @@ void handle_delete_records(struct request *req)
 			topic_put(d->parts[i].topic);
 		goto fail;
 	}
-	request_work(req, move_all, finish);
+	request_work(req, move_some, moved_some);
 	return;
 fail:
 	request_fail(req, "DeleteRecords names more partitions than a request may hold in memory");

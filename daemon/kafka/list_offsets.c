@@ -19,11 +19,12 @@ struct part {
 struct offsets {
 	struct part *parts;
 	uint32_t nparts;
+	uint32_t at;			/* that is being searched */
 	struct list_offsets_response *answer;
 	bool stable;
 };
 
-static void search(struct offsets *o, struct part *part)
+static void search(struct request *req, struct offsets *o, struct part *part)
 {
 	struct list_offsets_response_partition *out = part->out;
 	bool max = part->in->timestamp == LIST_OFFSETS_MAX_TIMESTAMP;
@@ -33,7 +34,8 @@ static void search(struct offsets *o, struct part *part)
 	int ret;
 
 	ret = log_find_time(part->log, timestamp, max,
-			    o->stable ? LOG_END_STABLE : LOG_END_COMMITTED, &hit);
+			    o->stable ? LOG_END_STABLE : LOG_END_COMMITTED, &req->abandoned,
+			    &hit);
 	if (ret) {
 		out->error_code = log_error(ret);
 		return;
@@ -54,13 +56,26 @@ static void finish(struct request *req)
 	request_answer(req, o->answer);
 }
 
-static void search_all(struct request *req)
+static void search_some(struct request *req)
+{
+	struct offsets *o = req->ctx;
+	uint64_t since = uv_hrtime();
+
+	/* a compressed batch takes seconds to look through: one, or what is done in a moment */
+	do {
+		if (o->parts[o->at].log)
+			search(req, o, &o->parts[o->at]);
+	} while (++o->at < o->nparts && !request_turn_over(since));
+}
+
+static void searched_some(struct request *req)
 {
 	struct offsets *o = req->ctx;
 
-	for (uint32_t i = 0; i < o->nparts; i++)
-		if (o->parts[i].log)
-			search(o, &o->parts[i]);
+	if (o->at < o->nparts && !req->conn->closed)
+		request_work(req, search_some, searched_some);
+	else
+		finish(req);
 }
 
 /* What needs no search; leaves part->log set where one is needed. */
@@ -177,7 +192,7 @@ void handle_list_offsets(struct request *req)
 		}
 	}
 	if (work)
-		request_work(req, search_all, finish);
+		request_work(req, search_some, searched_some);
 	else
 		finish(req);
 	return;

@@ -211,11 +211,16 @@ static void checked_some(struct request *req)
 {
 	struct produce *p = req->ctx;
 
-	/* back to the end of the pool's queue, so that others have their turn */
-	if (p->at < p->nparts)
-		request_work(req, check_some, checked_some);
-	else
+	if (p->at == p->nparts) {
 		start_append(p);
+	} else if (req->conn->closed) {
+		/* nothing was promised, and nobody is there any more whom to promise */
+		release(p);
+		request_silent(req);
+	} else {
+		/* back to the end of the pool's queue, so that others have their turn */
+		request_work(req, check_some, checked_some);
+	}
 }
 
 static void start_check(struct produce *p)

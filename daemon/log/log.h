@@ -249,10 +249,10 @@ int16_t log_append(struct log *log, uint8_t *batch, uint32_t size, struct log_ap
  * The first record at or after @timestamp, or with @max the first of those with the largest
  * one of the whole log (not found if that lies behind @end). Compressed batches are opened,
  * the disk may be read. 0, also if there is none (-1, -1, -1); -ENODEV, -EAGAIN, -EIO,
- * -EBADMSG (a damaged batch), -ENOMEM.
+ * -EBADMSG (a damaged batch), -ENOMEM, -ECANCELED (another thread has set *@stop).
  */
 int log_find_time(struct log *log, int64_t timestamp, bool max, enum log_end end,
-		  struct log_hit *hit);
+		  const atomic_bool *stop, struct log_hit *hit);
 
 /* The same from offset @from on, as the log knows it: hit->inside leaves the rest to do. */
 int log_lookup(struct log *log, int64_t from, int64_t timestamp, bool max, enum log_end end,

@@ -38,7 +38,7 @@ static ssize_t read_batch(struct log *log, int64_t offset, uint8_t **batch, int6
  * @next: out: where to look on
  */
 static int look_inside(struct log *log, struct log_hit *hit, int64_t timestamp, bool max,
-		       int64_t *next)
+		       const atomic_bool *stop, int64_t *next)
 {
 	uint8_t *batch = NULL;
 	struct record rec;
@@ -48,7 +48,7 @@ static int look_inside(struct log *log, struct log_hit *hit, int64_t timestamp, 
 	n = read_batch(log, hit->offset, &batch, next);
 	if (n < 0)
 		return n;
-	ret = records_find_time(batch, n, hit->offset, timestamp, max, &rec);
+	ret = records_find_time(batch, n, hit->offset, timestamp, max, stop, &rec);
 	free(batch);
 	if (ret > 0) {
 		hit->offset = rec.offset;
@@ -60,19 +60,21 @@ static int look_inside(struct log *log, struct log_hit *hit, int64_t timestamp, 
 static const struct log_hit nothing = { .offset = -1, .timestamp = -1, .leader_epoch = -1 };
 
 int log_find_time(struct log *log, int64_t timestamp, bool max, enum log_end end,
-		  struct log_hit *hit)
+		  const atomic_bool *stop, struct log_hit *hit)
 {
 	struct log_hit best = nothing;
 	int64_t from = 0, promised;
 	int ret;
 
 	for (;;) {
+		if (stop && atomic_load(stop))
+			return -ECANCELED;
 		ret = log_lookup(log, from, timestamp, max, end, hit);
 		if (ret)
 			return ret;
 		if (hit->offset >= 0 && hit->inside) {
 			promised = hit->timestamp;
-			ret = look_inside(log, hit, timestamp, max, &from);
+			ret = look_inside(log, hit, timestamp, max, stop, &from);
 			if (ret == -ERANGE || ret == -ESTALE) {
 				/* deleted or truncated meanwhile */
 				best = nothing;

@@ -10,6 +10,9 @@
 #include "crc32c.h"
 
 #define WINDOW (64 << 10)
+/* Bytes between two looks at whether a search is still wanted. */
+#define FIND_STEP (4 << 20)
+
 #define VARINT_MAX 10		/* bytes of the longest number in a record */
 #define RECORD_MIN 7		/* bytes of the shortest record, its length included */
 
@@ -394,17 +397,26 @@ int records_iter_next(struct records_iter *it, struct record *rec, uint64_t *bud
 }
 
 int records_find_time(const uint8_t *p, size_t n, int64_t from, int64_t timestamp, bool max,
-		      struct record *rec)
+		      const atomic_bool *stop, struct record *rec)
 {
 	struct records_iter it;
 	struct record r;
+	uint64_t budget = FIND_STEP;
 	bool found = false;
 	int ret;
 
 	ret = records_iter_open(&it, p, n, RECORDS_EXPANDED_MAX);
 	if (ret)
 		return ret;
-	while ((ret = records_iter_next(&it, &r, NULL)) > 0) {
+	while ((ret = records_iter_next(&it, &r, &budget)) > 0 || ret == -EAGAIN) {
+		if (ret == -EAGAIN) {
+			if (stop && atomic_load(stop)) {
+				ret = -ECANCELED;
+				break;
+			}
+			budget = FIND_STEP;
+			continue;
+		}
 		if (r.offset < from)
 			continue;
 		if (max ? found && r.timestamp <= rec->timestamp : r.timestamp < timestamp)

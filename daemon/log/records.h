@@ -2,6 +2,7 @@
 #ifndef PLOG_RECORDS_H
 #define PLOG_RECORDS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -114,11 +115,12 @@ void records_iter_close(struct records_iter *it);
 
 /*
  * The first record of the batch, of those at offset @from and behind, whose time is
- * @timestamp or later, or with @max the first of those with the largest time. 1 and *@rec (no key, no value), 0 if there is none, or an
- * error as above. Expands at most RECORDS_EXPANDED_MAX.
+ * @timestamp or later, or with @max the first of those with the largest time. 1 and *@rec (no
+ * key, no value), 0 if there is none, -ECANCELED (another thread has set *@stop, which may be
+ * NULL), or an error as above. Expands at most RECORDS_EXPANDED_MAX.
  */
 int records_find_time(const uint8_t *p, size_t n, int64_t from, int64_t timestamp, bool max,
-		      struct record *rec);
+		      const atomic_bool *stop, struct record *rec);
 
 /* The check of a client's batch */
 

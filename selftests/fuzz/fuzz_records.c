@@ -58,10 +58,10 @@ static void accepted(const uint8_t *p, size_t n, const struct records_check *c)
 	if (c->rules.log_append_time)
 		return;
 	must(max == c->batch.max_timestamp);
-	must(records_find_time(p, n, 0, max, false, &hit) == 1 && hit.timestamp == max);
-	must(records_find_time(p, n, 0, 0, true, &r) == 1 && r.offset == hit.offset);
+	must(records_find_time(p, n, 0, max, false, NULL, &hit) == 1 && hit.timestamp == max);
+	must(records_find_time(p, n, 0, 0, true, NULL, &r) == 1 && r.offset == hit.offset);
 	if (max < INT64_MAX)
-		must(records_find_time(p, n, 0, max + 1, false, &r) == 0);
+		must(records_find_time(p, n, 0, max + 1, false, NULL, &r) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

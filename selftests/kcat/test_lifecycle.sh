@@ -540,6 +540,62 @@ END
 	is "a crowd of connections leaves descriptors for the logs" "$(cat "$work/out")" 0
 	is "and one line says what to do" "$(grep -c 'new ones wait' "$work/few")" 1
 
+	# Look-ups that take seconds for each of 300 partitions, all in the only thread of the
+	# pool: others have their turn, and the end does not wait for what nobody waits for.
+	stop
+	start num.io.threads=1 plog.drain.ms=500
+	client "$(cat <<'END'
+import zlib
+from wire import Conn, batch, varint
+c = Conn((host, int(port)), timeout=200)
+c.create("small"), c.create("bombs", 300)
+def record(index, time, size):
+    head = b"\0" + varint(time) + varint(index) + varint(-1) + varint(size)
+    return varint(len(head) + size + 1) + head
+pack, piece = zlib.compressobj(9, zlib.DEFLATED, 31), bytes(1 << 20)
+body = pack.compress(record(0, 0, 400 << 20))
+body += b"".join(pack.compress(piece) for _ in range(400))
+body += pack.compress(b"\0" + record(1, 1000, 1) + b"x\0") + pack.flush()
+c.append("bombs", batch([b"", b""], times=[10**12, 10**12 + 1000], codec=1, body=body))
+c.append("small", batch([b"x"], times=[10**12], codec=1))
+print(c.list_offsets(5, "bombs", 10**12 + 1)["offset"])
+END
+)" >"$work/out" 2>&1
+	is "a batch of 400 MiB that takes long to look through" "$(cat "$work/out")" 1
+	stop
+	for ((i = 1; i < 300; i++)); do
+		cp "$data/bombs-0/"* "$data/bombs-$i/"
+	done
+	start num.io.threads=1 plog.drain.ms=500
+	client "$(cat <<'END'
+import time
+from wire import Conn, LIST_OFFSETS, W
+long = Conn((host, int(port)))
+w = W().i32(-1).i8(0).count(1).string("bombs").count(300)
+for i in range(300):
+    w.i32(i).i32(-1).i64(10**12 + 1)
+long.send(LIST_OFFSETS, 5, w.b)
+time.sleep(0.5)
+other = Conn((host, int(port)), timeout=60)
+print(other.list_offsets(5, "small", 10**12)["offset"])
+long.s.setblocking(False)
+try:
+    print(len(long.s.recv(1)), "bytes of the other answer")
+except BlockingIOError:
+    print("first")
+END
+)" >"$work/out" 2>&1
+	is "a long request gives way to others" "$(cat "$work/out")" "0
+first"
+	kill -TERM "$pid"
+	(sleep 60; kill -KILL "$pid") 2>/dev/null &
+	limit=$!
+	wait "$pid"
+	is "and does not keep plogd from its end" $? 0
+	kill "$limit" 2>/dev/null
+	wait "$limit" 2>/dev/null
+	pid=
+
 	# a disk of 16 MiB, in a mount namespace that ends with plogd
 	stop
 	mkdir "$work/small"

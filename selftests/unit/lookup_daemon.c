@@ -60,7 +60,7 @@ ssize_t log_cursor_read(struct log_cursor *cursor, uint64_t skip, void *buf, siz
 int daemon_find(int64_t timestamp, bool max, int64_t *offset, int64_t *found_time)
 {
 	struct log_hit hit;
-	int ret = log_find_time(&a_log, timestamp, max, LOG_END_COMMITTED, &hit);
+	int ret = log_find_time(&a_log, timestamp, max, LOG_END_COMMITTED, NULL, &hit);
 
 	*offset = hit.offset;
 	*found_time = hit.timestamp;

@@ -86,7 +86,7 @@ static void test_find_time(void **state)
 		p = maker_end(&m, codec, &n);
 		maker_set64(p, n, AT_BASE_OFFSET, 0);
 		for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-			int ret = records_find_time(p, n, 0, want[i][0], false, &r);
+			int ret = records_find_time(p, n, 0, want[i][0], false, NULL, &r);
 
 			assert_int_equal(ret, want[i][1] >= 0);
 			if (ret) {
@@ -94,7 +94,7 @@ static void test_find_time(void **state)
 				assert_int_equal(r.timestamp, times[want[i][1]]);
 			}
 		}
-		assert_int_equal(records_find_time(p, n, 0, 0, true, &r), 1);
+		assert_int_equal(records_find_time(p, n, 0, 0, true, NULL, &r), 1);
 		assert_int_equal(r.offset, 3);
 		free(p);
 
@@ -104,13 +104,13 @@ static void test_find_time(void **state)
 		maker_record(&m, 1, NULL, 0, "v", 1);
 		maker_record(&m, 9, NULL, 0, "v", 1);
 		p = maker_end(&m, codec, &n);
-		assert_int_equal(records_find_time(p, n, 0, 6, false, &r), 1);
+		assert_int_equal(records_find_time(p, n, 0, 6, false, NULL, &r), 1);
 		assert_int_equal(r.offset, 1);
-		assert_int_equal(records_find_time(p, n, 0, 0, true, &r), 1);
+		assert_int_equal(records_find_time(p, n, 0, 0, true, NULL, &r), 1);
 		assert_int_equal(r.offset, 1);
 		assert_int_equal(r.timestamp, 9);
 		/* the bytes of a log can be damaged too */
-		assert_int_equal(records_find_time(p, n - 1, 0, 0, true, &r), -EBADMSG);
+		assert_int_equal(records_find_time(p, n - 1, 0, 0, true, NULL, &r), -EBADMSG);
 		free(p);
 	}
 }
