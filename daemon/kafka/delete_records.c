@@ -9,6 +9,7 @@
 #include "../request.h"
 #include "error.h"
 #include "schema.h"
+#include "seen.h"
 
 struct part {
 	const struct delete_records_request_partition *in;
@@ -22,6 +23,7 @@ struct deletion {
 	uint32_t nparts;
 	uint32_t at;			/* that is being moved */
 	struct delete_records_response *answer;
+	struct seen seen;
 };
 
 /* A new log start is on stable storage before it is answered: not on a loop. */
@@ -102,6 +104,22 @@ static int16_t begin_part(struct broker *b, struct part *part, struct kstr name)
 	return 0;
 }
 
+/* As Kafka: of a partition that is named twice the last offset counts, in the first's place. */
+static bool is_double(struct deletion *d, struct part *part)
+{
+	uint32_t first;
+
+	if (!part->log)
+		return false;
+	first = seen_note(&d->seen, part->log, d->nparts);
+	if (first == d->nparts)
+		return false;
+	d->parts[first].in = part->in;
+	topic_put(part->topic);
+	*part = (struct part){ 0 };
+	return true;
+}
+
 static int begin(struct request *req, struct deletion *d)
 {
 	const struct delete_records_request *body = req->body;
@@ -117,13 +135,16 @@ static int begin(struct request *req, struct deletion *d)
 						    count);
 		if (!out->partitions.v)
 			return -ENOMEM;
-		out->partitions.n = count;
 		for (int32_t i = 0; i < count; i++) {
-			struct part *part = &d->parts[d->nparts++];
+			struct part *part = &d->parts[d->nparts];
 
 			part->in = &in->partitions.v[i];
-			part->out = &out->partitions.v[i];
+			part->out = &out->partitions.v[out->partitions.n];
 			part->out->error_code = begin_part(request_broker(req), part, in->name);
+			if (is_double(d, part))
+				continue;
+			d->nparts++;
+			out->partitions.n++;
 		}
 	}
 	return 0;
@@ -143,7 +164,7 @@ void handle_delete_records(struct request *req)
 	req->ctx = d;
 	d->parts = arena_array(&req->arena, n, sizeof(*d->parts));
 	d->answer = codec_new(&req->arena, &schema_delete_records_response);
-	if (!d->parts || !d->answer)
+	if (!d->parts || !d->answer || seen_init(&d->seen, &req->arena, n))
 		goto fail;
 	d->answer->topics.n = body->topics.n < 0 ? 0 : body->topics.n;
 	d->answer->topics.v = codec_new_array(&req->arena, &schema_delete_records_response_topic,

@@ -7,6 +7,7 @@
 #include "../request.h"
 #include "error.h"
 #include "schema.h"
+#include "seen.h"
 
 struct part {
 	const struct list_offsets_request_partition *in;
@@ -21,6 +22,7 @@ struct offsets {
 	uint32_t nparts;
 	uint32_t at;			/* that is being searched */
 	struct list_offsets_response *answer;
+	struct seen seen;
 	bool stable;
 };
 
@@ -127,21 +129,41 @@ static int16_t answer_simple(struct request *req, struct offsets *o, struct part
 	return 0;
 }
 
+static void refuse(struct part *part, int16_t error)
+{
+	part->out->error_code = error;
+	part->out->timestamp = -1;
+	part->out->offset = -1;
+	part->out->leader_epoch = -1;
+	part->log = NULL;
+}
+
 static void begin_part(struct request *req, struct offsets *o, struct part *part,
 		       struct kstr name)
 {
 	struct broker *b = request_broker(req);
+	int32_t index = part->in->partition_index;
+	uint32_t at = part - o->parts, first = at;
+	int16_t error;
 
-	part->out->partition_index = part->in->partition_index;
-	part->out->timestamp = -1;
-	part->out->offset = -1;
-	part->out->leader_epoch = -1;
+	part->out->partition_index = index;
+	refuse(part, 0);
 	part->topic = topics_find(b->topics, name);
-	if (!part->topic || part->in->partition_index < 0 ||
-	    (uint32_t)part->in->partition_index >= part->topic->partitions)
-		part->out->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
-	else
-		part->out->error_code = answer_simple(req, o, part);
+	if (!part->topic || index < 0 || (uint32_t)index >= part->topic->partitions) {
+		refuse(part, KERR_UNKNOWN_TOPIC_OR_PARTITION);
+		return;
+	}
+	/* as Kafka: a partition that is named twice is refused, each time */
+	if (part->topic->logs[index])
+		first = seen_note(&o->seen, part->topic->logs[index], at);
+	if (first != at) {
+		refuse(&o->parts[first], KERR_INVALID_REQUEST);
+		refuse(part, KERR_INVALID_REQUEST);
+		return;
+	}
+	error = answer_simple(req, o, part);
+	if (error)
+		refuse(part, error);
 }
 
 void handle_list_offsets(struct request *req)
@@ -149,7 +171,6 @@ void handle_list_offsets(struct request *req)
 	const struct list_offsets_request *body = req->body;
 	struct offsets *o = arena_alloc(&req->arena, sizeof(*o));
 	uint64_t n = 0;
-	bool work = false;
 
 	for (int32_t t = 0; t < body->topics.n; t++)
 		if (body->topics.v[t].partitions.n > 0)
@@ -160,7 +181,7 @@ void handle_list_offsets(struct request *req)
 	o->stable = body->isolation_level != 0;
 	o->parts = arena_array(&req->arena, n, sizeof(*o->parts));
 	o->answer = codec_new(&req->arena, &schema_list_offsets_response);
-	if (!o->parts || !o->answer)
+	if (!o->parts || !o->answer || seen_init(&o->seen, &req->arena, n))
 		goto fail;
 	o->answer->topics.n = body->topics.n < 0 ? 0 : body->topics.n;
 	o->answer->topics.v = codec_new_array(&req->arena, &schema_list_offsets_response_topic,
@@ -188,13 +209,14 @@ void handle_list_offsets(struct request *req)
 			part->in = &in->partitions.v[i];
 			part->out = &out->partitions.v[i];
 			begin_part(req, o, part, in->name);
-			work |= part->log != NULL;
 		}
 	}
-	if (work)
-		request_work(req, search_some, searched_some);
-	else
-		finish(req);
+	for (uint32_t i = 0; i < o->nparts; i++)
+		if (o->parts[i].log) {
+			request_work(req, search_some, searched_some);
+			return;
+		}
+	finish(req);
 	return;
 fail:
 	request_fail(req, "ListOffsets names more partitions than a request may hold in memory");

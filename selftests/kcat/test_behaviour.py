@@ -558,6 +558,21 @@ def delete_records_many():
     same([p["offset"] for p in C.list_offsets(5, t, [-2] * 5)], [1, 1, 0, 4, 0])
 
 
+def named_twice():
+    t = topic("twice", 3)
+    for i in range(3):
+        C.append(t, batch([b"x"] * 9), partition=i)
+    for time_of in (0, -1, -2):
+        found = C.list_offsets(5, t, [time_of] * 6, partitions=[1, 0, 1, 7, 2, 1])
+        same([(p["index"], p["error"]) for p in found],
+             [(1, 42), (0, 0), (1, 42), (7, 3), (2, 0), (1, 42)])
+        same([p["offset"] for p in found if p["error"]], [-1] * 4)
+    # of a partition's offsets the last counts, be it the smaller one
+    same(C.delete_records(2, t, [(1, 7), (0, 2), (1, 4), (2, 20), (2, 1)]),
+         {1: (4, 0), 0: (2, 0), 2: (1, 0)})
+    same([p["offset"] for p in C.list_offsets(5, t, [-2] * 3)], [2, 4, 1])
+
+
 def delete_under_reader():
     t = topic("gone")
     c = Conn(ADDRESS)
@@ -799,6 +814,7 @@ for title, fn in (
         ("B19 DeleteRecords: 44 where a topic only compacts, 17 for an internal one",
          delete_records_policies),
         ("B19 DeleteRecords: many partitions", delete_records_many),
+        ("partitions that ListOffsets and DeleteRecords name twice", named_twice),
         ("CreateTopics: what it checks and answers", creation),
         ("B15 batches that are refused", batch_checks),
         ("B15 larger than max.message.bytes: 10", too_large),

@@ -430,8 +430,9 @@ class Conn:
         r.done()
         return got
 
-    def list_offsets(self, version, topic, times, partition=0, isolation=0, epoch=-1):
-        """One timestamp, or a list of them for partitions 0, 1, ..."""
+    def list_offsets(self, version, topic, times, partition=0, isolation=0, epoch=-1,
+                     partitions=None):
+        """One timestamp, or a list of them for partitions 0, 1, ..., or for @partitions"""
         many = isinstance(times, list)
         w = W(version >= 6)
         w.i32(-1)
@@ -439,7 +440,7 @@ class Conn:
             w.i8(isolation)
         w.count(1).string(topic).count(len(times) if many else 1)
         for i, t in enumerate(times if many else [times]):
-            w.i32(i if many else partition)
+            w.i32(partitions[i] if partitions else i if many else partition)
             if version >= 4:
                 w.i32(epoch)
             w.i64(t).tags()
