@@ -278,6 +278,9 @@ int plog_partition_swap(struct plog_partition *p, const struct plog_fence *f,
 	/* compacted logs have gaps: durable before there is one */
 	err = plog_note_gap(p);
 	mutex_unlock(&p->lock);
+	/* a clean mark that is on the disk yet is of other sizes, and the last segment fits it */
+	if (!err && !READ_ONCE(p->state_durable))
+		err = plog_save(p, false, true);
 	if (err)
 		goto out_unuse;
 	/* no truncation, retention or sync beside it */
