@@ -22,6 +22,9 @@
 
 unsigned int plog_segment_idle_max = 128;
 
+/* Idle segments that one caller closes. */
+#define CLOSE_AT_ONCE	8
+
 /* Segments that nobody uses and whose files are open, longest idle first. */
 static LIST_HEAD(idle);
 static unsigned int idle_count;
@@ -415,34 +418,49 @@ int plog_segment_activate(struct plog_segment *seg, struct plog_dir *dir)
 	return err;
 }
 
+/* Close the one that was idle longest. False: there are not too many. */
+static bool close_idle(void)
+{
+	struct plog_segment *seg = NULL;
+
+	spin_lock(&idle_lock);
+	if (idle_count > READ_ONCE(plog_segment_idle_max)) {
+		seg = list_first_entry(&idle, struct plog_segment, lru);
+		list_del_init(&seg->lru);
+		idle_count--;
+	}
+	spin_unlock(&idle_lock);
+	if (!seg)
+		return false;
+	mutex_lock(&seg->flock);
+	/* used again, or used and idle again, since it was taken off? */
+	if (!atomic_read(&seg->users) && list_empty(&seg->lru))
+		close_files(seg);
+	mutex_unlock(&seg->flock);
+	plog_segment_put(seg);
+	return true;
+}
+
 void plog_segment_unuse(struct plog_segment *seg)
 {
-	struct plog_segment *victim = NULL;
+	int i;
 
 	if (!atomic_dec_and_mutex_lock(&seg->users, &seg->flock))
 		return;
 	if (seg->retired) {
 		close_files(seg);
-	} else {
-		refcount_inc(&seg->refs);
-		spin_lock(&idle_lock);
-		list_add_tail(&seg->lru, &idle);
-		if (++idle_count > plog_segment_idle_max) {
-			victim = list_first_entry(&idle, struct plog_segment, lru);
-			list_del_init(&victim->lru);
-			idle_count--;
-		}
-		spin_unlock(&idle_lock);
-	}
-	mutex_unlock(&seg->flock);
-	if (!victim)
+		mutex_unlock(&seg->flock);
 		return;
-	mutex_lock(&victim->flock);
-	/* used again, or used and idle again, since it was taken off? */
-	if (!atomic_read(&victim->users) && list_empty(&victim->lru))
-		close_files(victim);
-	mutex_unlock(&victim->flock);
-	plog_segment_put(victim);
+	}
+	refcount_inc(&seg->refs);
+	spin_lock(&idle_lock);
+	list_add_tail(&seg->lru, &idle);
+	idle_count++;
+	spin_unlock(&idle_lock);
+	mutex_unlock(&seg->flock);
+	/* one has come; more go where the limit is lower than it was, but not all at once */
+	for (i = 0; i < CLOSE_AT_ONCE && close_idle(); i++)
+		;
 }
 
 void plog_segment_retire(struct plog_segment *seg)

@@ -520,8 +520,62 @@ static void test_idle(void **state)
 	assert_int_equal(shim_open_files, 0);
 }
 
-/* kmod/engine.h, which is not for tests */
-extern unsigned int plog_segments_max;
+static int logs_opened;
+
+static int count_logs(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	(void)pos; (void)len; (void)done;
+	if (op == SHIM_OPEN && strstr(name, ".log"))
+		logs_opened++;
+	return 0;
+}
+
+/* Use the segment of one batch at @offset: was its log opened for that? */
+static bool opens(int64_t offset)
+{
+	struct plog_extent ext = { 0 };
+	struct plog_view v;
+
+	logs_opened = 0;
+	shim_file_fault = count_logs;
+	assert_int_equal(plog_partition_locate(env.p, offset, 1, PLOG_END_HW, true, &ext, &v), 0);
+	plog_extent_put(&ext);
+	shim_file_fault = NULL;
+	return logs_opened;
+}
+
+/* kmod/segment.h and engine.h, which are not for tests */
+extern unsigned int plog_segment_idle_max, plog_segments_max;
+
+/* A lower limit is kept to, whoever was idle longest goes first. */
+static void test_idle_limit(void **state)
+{
+	(void)state;
+	env.config.segment_bytes = 1000;
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 40; i++)
+		put(1, 500, i);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 20; i++)
+		assert_true(opens(i));
+	for (int i = 0; i < 20; i++)
+		assert_false(opens(i));
+	plog_segment_idle_max = 5;
+	for (int i = 0; i < 4; i++)
+		assert_false(opens(19));
+	assert_true(shim_open_files <= 5 * 3);
+	for (int i = 15; i < 20; i++)
+		assert_false(opens(i));
+	/* 15 goes for 14, which was closed, and 16 for 15 */
+	assert_true(opens(14));
+	assert_true(opens(15));
+	assert_false(opens(17));
+	assert_true(opens(16));
+	assert_false(opens(17));
+	assert_false(opens(19));
+	plog_segment_idle_max = 128;
+}
 
 static void test_segments_max(void **state)
 {
@@ -562,7 +616,7 @@ int main(void)
 		T(test_roll_by_clock), T(test_roll_by_index), T(test_index_layout),
 		T(test_locate), T(test_high_watermark), T(test_log_start),
 		T(test_log_append_time), T(test_epoch), T(test_replica), T(test_segments),
-		T(test_closed), T(test_idle), T(test_segments_max),
+		T(test_closed), T(test_idle), T(test_idle_limit), T(test_segments_max),
 	};
 
 	return cmocka_run_group_tests_name("engine log", tests, NULL, NULL);
