@@ -388,7 +388,7 @@ void plog_flush_sooner(struct plog_partition *p);
 /**
  * plog_flush_policy() - what flush.messages and flush.ms ask for after an append
  *
- * Without the append mutex.  Return: 0, or the error of a sync.
+ * Without the append mutex.  Return: 0, or -EIO if a sync failed, whatever its error.
  */
 int plog_flush_policy(struct plog_partition *p);
 

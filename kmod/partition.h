@@ -250,10 +250,10 @@ struct plog_append_args {
  *  -EINTR	fatal signal
  *  -EOVERFLOW	offsets would pass 2^63 - 1
  *  -EFBIG, -ENOSPC, -EDQUOT, -EIO, -ENOMEM as from the filesystem
- * On any error nothing was appended.  Exception: with PLOG_APPEND_SYNC -EIO also
- * says that the sync failed: appended, not known to be stable.  Unless the reason
- * was a lack of memory or descriptors, a fatal signal or a close in between, the
- * partition is fenced then.
+ * On any error nothing was appended.  Exception: with PLOG_APPEND_SYNC, or where
+ * flush.messages asks for a sync, -EIO also says that the sync failed: appended, not
+ * known to be stable.  Unless the reason was a lack of memory or descriptors, a fatal
+ * signal or a close in between, the partition is fenced then.
  */
 int plog_partition_append(struct plog_partition *p, struct plog_append_args *args);
 

@@ -232,8 +232,9 @@ int plog_flush_policy(struct plog_partition *p)
 			plog_flush_queue(p);
 			return 0;
 		}
+		/* what it lacked would say that nothing was appended */
 		if (err)
-			return err;
+			return -EIO;
 		ms = min_t(u64, ms, PLOG_CHECKPOINT_MS);
 	}
 	if (ms != PLOG_NEVER)

@@ -77,6 +77,15 @@ static void note_told(bool told)
 	m.told = m.told && told && model_waiting(&m) <= PLOG_UNSTABLE_WAITING;
 }
 
+/*
+ * What an append said, of which the model has the end already: one error may say that it
+ * was made, and not synced.
+ */
+static int but_synced(int err)
+{
+	return err == -EIO && view().log_end == m.end ? 0 : err;
+}
+
 static struct iov_iter in_pieces(struct kvec parts[3], size_t size)
 {
 	struct iov_iter it;
@@ -144,9 +153,7 @@ int do_append(void)
 	if (model_last_epoch(&m) != m.epoch)
 		model_epoch(&m, m.epoch, before);
 	note_told(told);
-	/* this one says that it was appended: what lacked memory was its sync */
-	if (err == -EIO && args.flags & PLOG_APPEND_SYNC)
-		err = 0;
+	err = but_synced(err);
 	return err ? err : args.base_offset == e.base ? 0 : -EINVAL;
 }
 
@@ -203,7 +210,7 @@ int do_replica(void)
 	args.leader_epoch = m.epoch;
 	iov_iter_kvec(&it, ITER_SOURCE, &vec, 1, vec.iov_len);
 	args.from = &it;
-	err = plog_partition_append(env.p, &args);
+	err = but_synced(plog_partition_append(env.p, &args));
 	note_told(told);
 	trace("replica of %d batches said %d", count, err);
 	return err;

@@ -914,6 +914,55 @@ static void test_flush_fails(void **state)
 	assert_int_equal(put(1, 10, 0), -EROFS);
 }
 
+static enum shim_file_op refused_op;
+static int refused_with;
+
+static int refuse(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	return op == refused_op && !strcmp(name, FIRST_LOG) ? refused_with : 0;
+}
+
+/* What was appended and not synced is told by one error, which says nothing else. */
+static void test_flush_lacks(void **state)
+{
+	static const int lacks[] = { -ENOMEM, -ENFILE, -EMFILE };
+	unsigned int idle_max = plog_segment_idle_max;
+	s64 base;
+
+	(void)state;
+	env.config.flush_messages = 1;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(1, 10, 0), 0);
+	/* the first segment is synced and its files are closed; a sync opens it again */
+	plog_segment_idle_max = 0;
+	assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
+	flush_work(&env.p->flush_work);
+	refused_op = SHIM_OPEN;
+	for (int i = 0; i < 3; i++) {
+		refused_with = lacks[i];
+		shim_file_fault = refuse;
+		assert_int_equal(put(1, 10, 0), -EIO);
+		shim_file_fault = NULL;
+		assert_int_equal(view().state, PLOG_PARTITION_ONLINE);
+		assert_int_equal(view().log_end, i + 2);
+		assert_int_equal(point(), 1);
+	}
+	plog_segment_idle_max = idle_max;
+	assert_int_equal(put(1, 10, 0), 4);
+	assert_int_equal(point(), 5);
+	env_close();
+	env_empty();
+	assert_int_equal(env_open(), 0);
+	/* a disk that is full only when it is synced, as over a network */
+	refused_op = SHIM_SYNC;
+	refused_with = -ENOSPC;
+	shim_file_fault = refuse;
+	assert_int_equal(put(1, 10, 0), -EIO);
+	assert_int_equal(view().log_end, 1);
+	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
+	assert_int_equal(view().error, ENOSPC);
+}
+
 static void wait_point(s64 wanted)
 {
 	for (int i = 0; i < 20000 && point() < wanted; i++)
@@ -978,7 +1027,7 @@ int main(void)
 		T(test_emptied), T(test_reopened), T(test_pinned), T(test_taken),
 		T(test_done_while_emptied), T(test_same_name), T(test_segments_max),
 		T(test_many_emptied), T(test_flush_messages), T(test_flush_fails),
-		T(test_flush_ms), T(test_ranges),
+		T(test_flush_lacks), T(test_flush_ms), T(test_ranges),
 	};
 
 	return cmocka_run_group_tests_name("engine retention", tests, NULL, NULL);
