@@ -210,10 +210,14 @@ static int advance(struct plog_partition *p, const struct plog_fence *f, s64 *of
 		return err;
 	/* on disk first: what was answered must not come back */
 	err = save_log_start(p, wanted, before);
-	if (!err)
-		err = plog_begin(p, f);
 	if (err)
 		return err;
+	/*
+	 * And what is written must not be refused, or the next open would find it: whoever
+	 * leads by now, or kills the caller.  sync_lock keeps the log from getting shorter,
+	 * and open.
+	 */
+	mutex_lock(&p->lock);
 	p->clean_on_disk = false;
 	plog_publish_begin(p);
 	WRITE_ONCE(p->pub.log_start, wanted);

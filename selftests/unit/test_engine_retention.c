@@ -455,6 +455,43 @@ static void test_log_start_not_saved(void **state)
 	assert_int_equal(view().segments, 3);	/* one more that retention has rolled */
 }
 
+static u64 incarnation;
+
+static int succeeded(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	if (op == SHIM_SYNC && !strcmp(name, "plog.state"))
+		incarnation = 2;
+	return 0;
+}
+
+/* A start that is written down is one, whoever comes then; and who is refused has moved nothing. */
+static void test_log_start_of_another(void **state)
+{
+	struct plog_fence f = { .incarnation = 1, .current_incarnation = &incarnation };
+	s64 at, start = 0;
+
+	(void)state;
+	open_small();
+	for (int i = 0; i < 3; i++)
+		put_at(5, 100, i, 1000);
+	f.leader_epoch = view().leader_epoch;
+	for (int i = 0; i < 2; i++) {
+		incarnation = 1 + i;
+		at = 7 + i;
+		shim_file_fault = succeeded;
+		if (!plog_partition_set_log_start(env.p, &f, &at))
+			start = at;
+		shim_file_fault = NULL;
+		assert_int_equal(view().log_start, start);
+		env_crash();
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(view().log_start, start);
+	}
+	/* the second one was refused, before anything was written */
+	assert_int_equal(start, 7);
+	assert_int_equal(walk(PLOG_END_HW), 10);
+}
+
 /* Nothing is lost by a lack of memory, wherever it strikes. */
 static void test_no_memory(void **state)
 {
@@ -1023,7 +1060,8 @@ int main(void)
 		T(test_unlimited), T(test_all_expired), T(test_appended_meanwhile), T(test_size),
 		T(test_high_watermark),
 		T(test_high_watermark_inside), T(test_fenced), T(test_log_start),
-		T(test_log_start_read), T(test_log_start_not_saved), T(test_no_memory),
+		T(test_log_start_read), T(test_log_start_not_saved), T(test_log_start_of_another),
+		 T(test_no_memory),
 		T(test_emptied), T(test_reopened), T(test_pinned), T(test_taken),
 		T(test_done_while_emptied), T(test_same_name), T(test_segments_max),
 		T(test_many_emptied), T(test_flush_messages), T(test_flush_fails),
