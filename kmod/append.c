@@ -114,12 +114,17 @@ static int add_replica(struct pending *a, const struct plog_batch *b)
 	return 0;
 }
 
+/* The first batch is @a->b, whatever its header says by now; @it: what follows that. */
 static int prepare_replica(struct pending *a, struct iov_iter it)
 {
 	u8 raw[PLOG_BATCH_HEADER];
 	struct plog_batch b;
-	int err = 0;
+	int err;
 
+	if (a->b.size > a->size)
+		return -EINVAL;
+	iov_iter_advance(&it, a->b.size - PLOG_BATCH_HEADER);
+	err = add_replica(a, &a->b);
 	while (!err && iov_iter_count(&it)) {
 		err = next_header(&it, raw, &b);
 		if (!err)
@@ -134,7 +139,6 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 	bool daemon = args->flags & PLOG_APPEND_DAEMON;
 	struct plog_record_summary sum;
 	struct plog_source src;
-	struct iov_iter all;
 	int err;
 
 	memset(a, 0, sizeof(*a));
@@ -152,10 +156,8 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 		return a->size ? (a->size > INT_MAX ? -EMSGSIZE : -EINVAL) : -EINVAL;
 	if (args->raw) {
 		memcpy(a->raw, args->raw, PLOG_BATCH_HEADER);
-	} else {
-		all = *args->from;
-		if (!copy_from_iter_full(a->raw, PLOG_BATCH_HEADER, args->from))
-			return -EFAULT;
+	} else if (!copy_from_iter_full(a->raw, PLOG_BATCH_HEADER, args->from)) {
+		return -EFAULT;
 	}
 	err = plog_batch_decode(a->raw, &a->b);
 	if (err)
@@ -166,7 +168,7 @@ static noinline_for_stack int prepare(struct pending *a, struct plog_append_args
 		a->sum = header_register(a->raw);
 	a->must_iterate = !args->checked && !daemon;
 	if (args->flags & PLOG_APPEND_REPLICA)
-		return prepare_replica(a, all);
+		return prepare_replica(a, *args->from);
 	if (a->b.size != a->size || !a->b.count)
 		return -EINVAL;
 	a->batches = 1;

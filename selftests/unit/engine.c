@@ -88,6 +88,7 @@ int env_teardown(void **state)
 		shim_file_fault = NULL;
 	shim_killed = false;
 	shim_locking = NULL;
+	shim_copied = NULL;
 	if (env.p)
 		env_close();
 	plog_engine_exit();

@@ -447,6 +447,83 @@ static void test_replica(void **state)
 	assert_int_equal(walk(PLOG_END_LEO), 20);
 }
 
+static struct {
+	int left;	/* copies before it changes */
+	size_t at;	/* of the batch that does */
+	int how;
+} change;
+
+static void change_memory(void)
+{
+	uint8_t *at = env.buf + change.at;
+
+	if (change.left--)
+		return;
+	if (change.how == 0)
+		put_unaligned_be64(get_unaligned_be64(at) + 50, at);
+	else if (change.how == 1)
+		put_unaligned_be32(get_unaligned_be32(at + 23) + 50, at + 23);
+	else if (change.how == 2)
+		put_unaligned_be32(get_unaligned_be32(at + 8) - 10, at + 8);
+	else
+		put_unaligned_be32(3, at + 12);
+}
+
+/* A caller who changes the batches as they are read gets what one of the reads said, or nothing. */
+static void test_replica_changes(void **state)
+{
+	uint32_t flags = PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA;
+	int64_t records = 0, got, end;
+	unsigned int taken = 0;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(plog_partition_set_epoch(env.p, 4), 0);
+	for (int i = 0; i < 128; i++) {
+		struct plog_extent ext = { 0 };
+		int batches = 1 + i / 64;
+		struct plog_view v;
+		size_t n = 0, one = 0;
+
+		end = view().log_end;
+		for (int k = 0; k < batches; k++) {
+			uint8_t *at = env.buf + n;
+
+			one = make_batch(at, 2, 300, i, 100 + i);
+			put_unaligned_be64(end + 10 + 2 * k, at);
+			put_unaligned_be32(4, at + 12);
+			n += one;
+		}
+		change.left = i % 8;
+		change.how = i / 8 % 4;
+		change.at = i & 1 ? n - one : 0;
+		shim_copied = change_memory;
+		got = append_as(n, ITER, flags);
+		shim_copied = NULL;
+		if (got < 0) {
+			assert_int_equal(view().log_end, end);
+			continue;
+		}
+		taken++;
+		records += 2 * batches;
+		assert_int_equal(plog_partition_locate(env.p, end, 1, PLOG_END_LEO, true, &ext,
+						       &v), 0);
+		assert_int_equal(ext.base_offset, got);
+		plog_extent_put(&ext);
+		assert_int_equal(plog_partition_locate(env.p, v.log_end - 1, 1, PLOG_END_LEO, true,
+						       &ext, &v), 0);
+		assert_int_equal(ext.next_offset, v.log_end);
+		plog_extent_put(&ext);
+	}
+	assert_true(taken > 10);
+	assert_int_equal(walk(PLOG_END_LEO), records);
+	end = view().log_end;
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().log_end, end);
+	assert_int_equal(walk(PLOG_END_LEO), records);
+}
+
 static int list_one(void *arg, const struct plog_segment_info *info)
 {
 	int64_t *sum = arg;
@@ -615,8 +692,9 @@ int main(void)
 		T(test_short_buffer), T(test_roll_by_size), T(test_roll_by_time),
 		T(test_roll_by_clock), T(test_roll_by_index), T(test_index_layout),
 		T(test_locate), T(test_high_watermark), T(test_log_start),
-		T(test_log_append_time), T(test_epoch), T(test_replica), T(test_segments),
-		T(test_closed), T(test_idle), T(test_idle_limit), T(test_segments_max),
+		T(test_log_append_time), T(test_epoch), T(test_replica),
+		T(test_replica_changes), T(test_segments), T(test_closed), T(test_idle),
+		T(test_idle_limit), T(test_segments_max),
 	};
 
 	return cmocka_run_group_tests_name("engine log", tests, NULL, NULL);

@@ -30,6 +30,7 @@ bool shim_inline_work;
 s64 shim_fixed_ms;
 __thread bool shim_killed;
 __thread void (*shim_locking)(struct mutex *l);
+__thread void (*shim_copied)(void);
 
 void shim_warn(const char *cond, const char *file, int line)
 {
@@ -491,7 +492,11 @@ void iov_iter_advance(struct iov_iter *i, size_t bytes)
 
 size_t copy_from_iter(void *addr, size_t bytes, struct iov_iter *i)
 {
-	return walk(i, bytes, addr, false);
+	size_t n = walk(i, bytes, addr, false);
+
+	if (shim_copied)
+		shim_copied();
+	return n;
 }
 
 size_t copy_to_iter(const void *addr, size_t bytes, struct iov_iter *i)

@@ -32,6 +32,9 @@ unsigned int shim_run_work(void);
 struct mutex;
 extern __thread void (*shim_locking)(struct mutex *l);
 
+/* Called by this thread after it copied from an iov_iter, whose memory may change then. */
+extern __thread void (*shim_copied)(void);
+
 /* Where pr_warn() and its like go; NULL is stderr. */
 extern void (*shim_log)(const char *line);
 
