@@ -12,9 +12,12 @@
  * freezer needs nothing of ours.  (Dropping the mutex for the wait would mean
  * checking everything of an append again, between its payload and its header
  * too, where a caller that is killed would leave the cut to somebody else.)
+ * A file that has to be made is made by a worker, which the wait is left to by a
+ * caller who is killed.
  * The cut after a failed write waits like every truncate(2); a truncation that is asked
  * for waits killably first, see plog_dir_thawed().
  */
+#include <linux/completion.h>
 #include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/fadvise.h>
@@ -330,37 +333,72 @@ static struct file *open_name(struct plog_dir *dir, const char *name, int oflags
 
 /*
  * struct creation - a file that a worker makes
+ * @refs: of the worker and of who waits for it, and may be killed meanwhile
+ * @dir: with references of its own
  */
 struct creation {
 	struct work_struct work;
-	struct plog_dir *dir;
-	const char *name;
+	refcount_t refs;
+	struct completion done;
+	struct plog_dir dir;
 	int oflags;
 	struct file *filp;
+	char name[];
 };
+
+static void creation_put(struct creation *c)
+{
+	if (!refcount_dec_and_test(&c->refs))
+		return;
+	if (!IS_ERR_OR_NULL(c->filp))
+		put_file(c->filp);
+	path_put(&c->dir.path);
+	put_cred(c->dir.cred);
+	kfree(c);
+}
 
 static void create_work(struct work_struct *work)
 {
 	struct creation *c = container_of(work, struct creation, work);
 
-	c->filp = open_name(c->dir, c->name, c->oflags);
+	c->filp = open_name(&c->dir, c->name, c->oflags);
+	complete(&c->done);
+	creation_put(c);
 }
 
 /*
  * The umask that would count is that of whoever reads or writes the log just now.
- * Theirs can make a file that the next Kafka cannot open; a worker's is 022.
+ * Theirs can make a file that the next Kafka cannot open; a worker's is 022.  It may
+ * wait for a thaw, and then is left to it by who is killed.
  */
 static struct file *create_name(struct plog_dir *dir, const char *name, int oflags)
 {
-	struct creation c = { .dir = dir, .name = name, .oflags = oflags | O_CREAT };
+	struct creation *c;
+	struct file *filp;
 
+	oflags |= O_CREAT;
 	if (current->flags & PF_KTHREAD)
-		return open_name(dir, name, c.oflags);
-	INIT_WORK_ONSTACK(&c.work, create_work);
-	queue_work(plog_file_wq, &c.work);
-	flush_work(&c.work);
-	destroy_work_on_stack(&c.work);
-	return c.filp;
+		return open_name(dir, name, oflags);
+	c = kzalloc(struct_size(c, name, strlen(name) + 1), GFP_KERNEL);
+	if (!c)
+		return ERR_PTR(-ENOMEM);
+	INIT_WORK(&c->work, create_work);
+	refcount_set(&c->refs, 2);
+	init_completion(&c->done);
+	c->dir.path = dir->path;
+	path_get(&c->dir.path);
+	c->dir.cred = get_cred(dir->cred);
+	c->oflags = oflags;
+	strcpy(c->name, name);
+	queue_work(plog_file_wq, &c->work);
+	if (wait_for_completion_killable(&c->done)) {
+		filp = ERR_PTR(-EINTR);
+	} else {
+		filp = c->filp;
+		c->filp = NULL;
+	}
+	creation_put(c);
+	return filp;
 }
 
 struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,

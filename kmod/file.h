@@ -57,7 +57,8 @@ int plog_dir_iterate(struct plog_dir *dir,
  * plog_file_open() - open @name in @dir for reading and writing
  *
  * Return: the file, or as ERR_PTR -ENOENT, -EINVAL (not a regular file, or a
- * symbolic link), -ENOMEM, -EMFILE, any error of the filesystem.
+ * symbolic link), -ENOMEM, -EMFILE, any error of the filesystem; -EINTR (a fatal
+ * signal: one that is to be made may be made yet).
  */
 struct plog_file *plog_file_open(struct plog_dir *dir, const char *name,
 				 unsigned int flags);

@@ -168,7 +168,8 @@ static bool open_index(struct plog_segment *seg, struct plog_dir *dir, const cha
 	if (*where)
 		return true;
 	file = open_kind(seg, dir, kind, make ? PLOG_FILE_CREATE : 0);
-	if (IS_ERR(file) && (seg->retired || seg->swap || (!make && PTR_ERR(file) == -ENOENT)))
+	if (IS_ERR(file) && (seg->retired || seg->swap || PTR_ERR(file) == -EINTR ||
+			     (!make && PTR_ERR(file) == -ENOENT)))
 		return false;
 	if (IS_ERR(file)) {
 		pr_warn_ratelimited("cannot open %020lld.%s (error %ld): look-ups will be slow\n",
@@ -205,8 +206,14 @@ int plog_segment_create_log(struct plog_segment *seg, struct plog_dir *dir, s64 
 	return 0;
 }
 
-/* The indexes of an empty segment, empty. */
-static void make_indexes(struct plog_segment *seg, struct plog_dir *dir)
+/* An index that is missing because who was killed did not wait for it is the next one's to make. */
+static int check_killed(const struct plog_file *index)
+{
+	return !index && fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+/* The indexes of an empty segment, empty. Return: 0 or -EINTR; else it does without. */
+static int make_indexes(struct plog_segment *seg, struct plog_dir *dir)
 {
 	if (open_index(seg, dir, "index", &seg->index.e.file, true) &&
 	    plog_index_reset(&seg->index)) {
@@ -218,6 +225,7 @@ static void make_indexes(struct plog_segment *seg, struct plog_dir *dir)
 		plog_timeindex_close(&seg->timeindex);
 		count_file(seg, -1);
 	}
+	return check_killed(seg->index.e.file) || check_killed(seg->timeindex.e.file) ? -EINTR : 0;
 }
 
 void plog_segment_empty_indexes(struct plog_segment *seg, struct plog_dir *dir)
@@ -239,6 +247,7 @@ int plog_segment_create(struct plog_segment *seg, struct plog_dir *dir, s64 now,
 
 	if (err)
 		return err;
+	/* by a worker, whom nobody kills */
 	make_indexes(seg, dir);
 	plog_index_buffer(&seg->index);
 	plog_timeindex_buffer(&seg->timeindex);
@@ -262,7 +271,7 @@ static int load_index(struct plog_segment *seg, struct plog_dir *dir)
 	int err;
 
 	if (!open_index(seg, dir, "index", &seg->index.e.file, end))
-		return 0;
+		return end ? check_killed(seg->index.e.file) : 0;
 	err = plog_index_load(&seg->index, end);
 	if (err && err != -EBADMSG)
 		return err;
@@ -373,7 +382,7 @@ static int use_slow(struct plog_segment *seg, struct plog_dir *dir, bool activat
 	if (!err && activate)
 		err = check_end(seg);
 	if (!err && activate && !seg->end)
-		make_indexes(seg, dir);
+		err = make_indexes(seg, dir);
 	if (!err && activate)
 		err = plog_segment_times(seg, dir);
 	if (err && !atomic_read(&seg->users))

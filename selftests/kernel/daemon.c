@@ -259,39 +259,50 @@ static bool ends_when_killed(pid_t pid)
 	return false;
 }
 
+/* Who waits for a thaw, in the order in which they are killed: none needs the end of another. */
+enum { TRUNCATE, APPEND, FIRST_APPEND, WAITERS };
+
 TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 {
-	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), i, status;
-	bool ended[2], waited[2];
-	pid_t pid[2];
+	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), fresh, i, status;
+	bool ended[WAITERS], waited[WAITERS];
+	pid_t pid[WAITERS];
 
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(4, write(self->fd, "good", 4));
+	/* of which nothing but the log was made yet */
+	ASSERT_EQ(0, instance_topic(&self->in, "fresh"));
+	fresh = partition_bind_flags("fresh", 0, 0, O_NONBLOCK);
+	ASSERT_LE(0, fresh);
 	ASSERT_LE(0, dir);
 	if (ioctl(dir, FIFREEZE, 0)) {
 		/* tmpfs cannot be frozen: nobody waits there */
 		ASSERT_EQ(EOPNOTSUPP, errno);
+		close(fresh);
 		close(dir);
 		return;
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < WAITERS; i++) {
 		pid[i] = child();
-		if (!pid[i] && i)
-			_exit(write(self->fd, "more", 4) == 4);
-		if (!pid[i])
+		if (!pid[i] && i == TRUNCATE)
 			_exit(!partition_control(self->batch, PLOG_CONTROL_TRUNCATE,
 						 self->incarnation, EPOCH, 1));
+		if (!pid[i])
+			_exit(write(i == APPEND ? self->fd : fresh, "more", 4) == 4);
 	}
 	usleep(300000);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < WAITERS; i++)
 		waited[i] = !waitpid(pid[i], &status, WNOHANG);
-	/* the truncation first: the append holds the mutex that it needs */
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < WAITERS; i++)
 		ended[i] = ends_when_killed(pid[i]);
 	ASSERT_EQ(0, ioctl(dir, FITHAW, 0));
-	for (i = 0; i < 2; i++) {
-		EXPECT_TRUE(waited[i]);
-		EXPECT_TRUE(ended[i]);
+	for (i = 0; i < WAITERS; i++) {
+		EXPECT_TRUE(waited[i]) {
+			TH_LOG("%d did not wait", i);
+		}
+		EXPECT_TRUE(ended[i]) {
+			TH_LOG("%d could not be killed", i);
+		}
 	}
 	EXPECT_EQ(3, partition_end(self->batch));
 	ASSERT_EQ(0, partition_control(self->batch, PLOG_CONTROL_TRUNCATE, self->incarnation,
@@ -299,6 +310,13 @@ TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 	EXPECT_EQ(2, partition_end(self->batch));
 	ASSERT_EQ(4, write(self->fd, "good", 4));
 	EXPECT_EQ(NULL, partition_check(self->batch, NULL));
+	/* its indexes are the next one's to make */
+	EXPECT_EQ(0, partition_end(fresh));
+	ASSERT_EQ(4, write(fresh, "good", 4));
+	EXPECT_EQ(1, partition_end(fresh));
+	EXPECT_EQ(0, access(instance_path(&self->in, "fresh", 0, "00000000000000000000.index"),
+			    F_OK));
+	close(fresh);
 	close(dir);
 }
 
