@@ -69,6 +69,7 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 		return -EINTR;
 	spin_lock(&p->point_lock);
 	from = p->recovery_point;
+	p->opened = S64_MAX;
 	spin_unlock(&p->point_lock);
 	/* whatever this sees was written before, by this caller too */
 	plog_look(p, -1, &look);
@@ -101,6 +102,8 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 	}
 	spin_lock(&p->point_lock);
 	p->recovery_point = max_t(s64, p->recovery_point, to);
+	/* a transaction that was told of meanwhile is not settled, though its end may be there */
+	seen.offset = min_t(s64, seen.offset, p->opened);
 	p->settled = seen;
 	spin_unlock(&p->point_lock);
 out:

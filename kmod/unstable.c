@@ -151,6 +151,7 @@ int plog_partition_set_unstable(struct plog_partition *p, const struct plog_fenc
 		plog_publish_end(p);
 		spin_lock(&p->point_lock);
 		p->settled.offset = min_t(s64, p->settled.offset, value);
+		p->opened = min_t(s64, p->opened, value);
 		spin_unlock(&p->point_lock);
 		*offset = p->pub.first_unstable == S64_MAX ? -1 : p->pub.first_unstable;
 	}

@@ -10,6 +10,8 @@
 
 #include <linux/wait.h>
 
+#include "../../kmod/engine.h"
+
 static int64_t lso(void)
 {
 	struct plog_view v = view();
@@ -355,6 +357,47 @@ static void test_crash(void **state)
 	assert_int_equal(view().last_producer, 44);
 }
 
+static int say_open(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	(void)pos; (void)len; (void)done;
+	if (op == SHIM_SYNC && !strcmp(name, FIRST_LOG))
+		set_unstable(2, NULL);
+	return 0;
+}
+
+/* The daemon finds one that is open while what lies around it is synced. */
+static void test_open_while_synced(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		env_empty();
+		assert_int_equal(env_open(), 0);
+		put_transaction(1, 2, PLOG_UNSTABLE_HERE);
+		put_transaction(2, 2, 0);
+		/* which is not so */
+		put_marker(1, PLOG_CONTROL_COMMIT, PLOG_UNSTABLE_NONE);
+		assert_int_equal(lso(), 5);
+		if (again) {
+			assert_true(plog_flush(env.p));
+			put(1, 10, 1);
+		}
+		shim_file_fault = say_open;
+		assert_true(plog_flush(env.p));
+		shim_file_fault = NULL;
+		assert_int_equal(lso(), 2);
+		env_crash();
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(lso(), 2);
+		/* and the next sync goes by what is open then */
+		put_marker(2, PLOG_CONTROL_COMMIT, PLOG_UNSTABLE_NONE);
+		assert_true(plog_flush(env.p));
+		assert_int_equal(env.p->settled.offset, view().log_end);
+		env_crash();
+	}
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(lso(), view().log_end);
+}
+
 /* The marker was not on stable storage: what it ended is open again. */
 static void test_lost_marker(void **state)
 {
@@ -676,7 +719,7 @@ int main(void)
 		T(test_one_transaction), T(test_interleaved), T(test_said_nothing),
 		T(test_refused), T(test_replicated), T(test_many_ends_wait),
 		T(test_truncated_marker), T(test_truncated_below), T(test_log_start_passes),
-		T(test_wakes), T(test_log_start_wakes), T(test_clean_restart), T(test_crash),
+		T(test_wakes), T(test_log_start_wakes), T(test_clean_restart), T(test_crash), T(test_open_while_synced),
 		T(test_lost_marker),
 		T(test_crash_replicated), T(test_crash_with_many), T(test_no_memory),
 		T(test_last_producer), T(test_replica_batches), T(test_model),
