@@ -163,7 +163,7 @@ struct plog_partition {
 	spinlock_t point_lock;
 	s64 recovery_point;		/* under point_lock */
 	struct plog_settled settled;	/* under point_lock */
-	s64 opened;			/* under point_lock: least said to be open since a sync began */
+	s64 opened;			/* under point_lock: least told of since a sync began */
 	struct work_struct flush_work;
 	u64 flush_messages, flush_ms;	/* of the config, read without locks */
 	struct delayed_work flush_later;
