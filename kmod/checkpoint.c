@@ -109,31 +109,36 @@ int plog_epoch_write(struct plog_partition *p, const struct plog_epoch_text *t)
 	return err;
 }
 
+static void settle(struct plog_partition *p)
+{
+	p->epochs_next = NULL;
+	p->epochs_pending = false;
+}
+
 int plog_epoch_prepare(struct plog_partition *p, struct plog_epochs *next, s32 epoch)
 {
 	int err;
 
 	lockdep_assert_held(&p->lock);
-	mutex_lock(&p->state_lock);
+	if (mutex_lock_killable(&p->state_lock))
+		return -EINTR;
 	p->epochs_next = next;
 	p->epochs_pending = true;
 	p->epoch_next = epoch;
 	p->epochs_dirty = true;
+	err = plog_save_locked(p, false, true);
+	if (err)
+		settle(p);
 	mutex_unlock(&p->state_lock);
-	err = plog_save(p, false, true);
-	if (err) {
-		plog_epoch_settle(p);
-		return err;
-	}
-	p->clean_on_disk = false;
-	return 0;
+	if (!err)
+		p->clean_on_disk = false;
+	return err;
 }
 
 void plog_epoch_settle(struct plog_partition *p)
 {
 	mutex_lock(&p->state_lock);
-	p->epochs_next = NULL;
-	p->epochs_pending = false;
+	settle(p);
 	mutex_unlock(&p->state_lock);
 }
 

@@ -334,8 +334,12 @@ int plog_active_renew(struct plog_partition *p, struct plog_segment *seg);
  * plog_save() - write the state file as of now
  * @clean: with the clean mark
  * @sync: on stable storage on return
+ *
+ * Return: 0, -EINTR (a fatal signal), -ENOMEM, or an error of the files.
  */
 int plog_save(struct plog_partition *p, bool clean, bool sync);
+/* The same under state_lock, for who changes what it is to say, and takes it back if it fails. */
+int plog_save_locked(struct plog_partition *p, bool clean, bool sync);
 
 /* truncate.c */
 

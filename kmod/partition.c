@@ -612,7 +612,7 @@ static bool starts_below(struct plog_partition *p, s64 log_start)
 	return below;
 }
 
-int plog_save(struct plog_partition *p, bool clean, bool sync)
+int plog_save_locked(struct plog_partition *p, bool clean, bool sync)
 {
 	struct plog_epoch_text text;
 	struct plog_saved saved;
@@ -620,11 +620,10 @@ int plog_save(struct plog_partition *p, bool clean, bool sync)
 	bool epochs;
 	int err;
 
-	mutex_lock(&p->state_lock);
+	lockdep_assert_held(&p->state_lock);
 	plog_look(p, S64_MAX, &look);
 	if (!clean && look.pub.state == PLOG_PARTITION_CLOSED) {
 		/* a flush that comes late: the last word is spoken */
-		mutex_unlock(&p->state_lock);
 		plog_look_put(&look);
 		return 0;
 	}
@@ -655,13 +654,11 @@ int plog_save(struct plog_partition *p, bool clean, bool sync)
 	plog_look_put(&look);
 	epochs = sync && plog_epochs_unsaved(p, look.pub.log_end);
 	/* the end of what was not touched since it was opened: the file says all of this */
-	if (clean && !epochs && !memcmp(&saved, &p->saved, sizeof(saved))) {
-		err = 0;
-		goto out;
-	}
+	if (clean && !epochs && !memcmp(&saved, &p->saved, sizeof(saved)))
+		return 0;
 	err = epochs ? plog_epoch_snapshot(p, &text) : 0;
 	if (err)
-		goto out;
+		return err;
 	if (epochs)
 		saved.epochs_crc = text.crc;
 	/* the epochs second: a torn file is made anew with the help of the state */
@@ -679,7 +676,17 @@ int plog_save(struct plog_partition *p, bool clean, bool sync)
 out_text:
 	if (epochs)
 		kvfree(text.text);
-out:
+	return err;
+}
+
+int plog_save(struct plog_partition *p, bool clean, bool sync)
+{
+	int err;
+
+	/* a worker may hold it until a filesystem is thawed */
+	if (mutex_lock_killable(&p->state_lock))
+		return -EINTR;
+	err = plog_save_locked(p, clean, sync);
 	mutex_unlock(&p->state_lock);
 	return err;
 }

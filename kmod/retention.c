@@ -180,15 +180,13 @@ static int save_log_start(struct plog_partition *p, s64 offset, s64 before)
 {
 	int err;
 
-	mutex_lock(&p->state_lock);
+	if (mutex_lock_killable(&p->state_lock))
+		return -EINTR;
 	p->saved.log_start = offset;
-	mutex_unlock(&p->state_lock);
-	err = plog_save(p, false, true);
-	if (err) {
-		mutex_lock(&p->state_lock);
+	err = plog_save_locked(p, false, true);
+	if (err)
 		p->saved.log_start = before;
-		mutex_unlock(&p->state_lock);
-	}
+	mutex_unlock(&p->state_lock);
 	return err;
 }
 

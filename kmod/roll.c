@@ -241,17 +241,14 @@ int plog_note_gap(struct plog_partition *p)
 	err = plog_sync_before_roll(p);
 	if (err)
 		return err;
-	mutex_lock(&p->state_lock);
+	if (mutex_lock_killable(&p->state_lock))
+		return -EINTR;
 	p->saved.dense = false;
-	mutex_unlock(&p->state_lock);
-	err = plog_save(p, false, true);
-	if (err) {
-		/* the next gap has to say it again */
-		mutex_lock(&p->state_lock);
+	err = plog_save_locked(p, false, true);
+	/* the next gap has to say it again */
+	if (err)
 		p->saved.dense = true;
-		mutex_unlock(&p->state_lock);
-		return err;
-	}
-	p->gaps_noted = true;
-	return 0;
+	mutex_unlock(&p->state_lock);
+	p->gaps_noted = !err;
+	return err;
 }

@@ -599,17 +599,18 @@ struct start {
 
 /*
  * Nothing was thrown away: an open must not do it now, nor say that it was, nor take
- * what was not synced before rolls for a gap.
+ * what was not synced before rolls for a gap.  Under state_lock.
+ * @saved: it may be on the disk
  */
-static void unsave_start_at(struct plog_partition *p, const struct start *before)
+static void unsave_start_at(struct plog_partition *p, const struct start *before, bool saved)
 {
-	int err;
+	int err = 0;
 
-	mutex_lock(&p->state_lock);
 	p->saved.log_start = before->at;
 	p->saved.dense = before->dense;
-	mutex_unlock(&p->state_lock);
-	err = plog_save(p, false, true);
+	/* what is acknowledged from here on must not be lost by the next open */
+	if (saved)
+		err = plog_save_locked(p, false, true);
 	if (err)
 		plog_fence(p, err, "a log start could not be taken back");
 }
@@ -620,26 +621,19 @@ static int save_start_at(struct plog_partition *p, s64 offset, struct start *bef
 	u64 sequence;
 	int err;
 
-	mutex_lock(&p->state_lock);
+	if (mutex_lock_killable(&p->state_lock))
+		return -EINTR;
 	sequence = p->saved.sequence;
 	before->at = p->saved.log_start;
 	before->dense = p->saved.dense;
 	p->saved.log_start = offset;
 	p->saved.dense = false;
-	mutex_unlock(&p->state_lock);
 	/* it may be on the disk even if that fails */
 	WRITE_ONCE(p->gaps, true);
-	err = plog_save(p, false, true);
-	if (!err)
-		return 0;
-	mutex_lock(&p->state_lock);
-	p->saved.log_start = before->at;
-	p->saved.dense = before->dense;
-	sequence = p->saved.sequence - sequence;
+	err = plog_save_locked(p, false, true);
+	if (err)
+		unsave_start_at(p, before, p->saved.sequence != sequence);
 	mutex_unlock(&p->state_lock);
-	/* what is acknowledged from here on must not be lost by the next open */
-	if (sequence)
-		unsave_start_at(p, before);
 	return err;
 }
 
@@ -662,10 +656,14 @@ int plog_partition_start_at(struct plog_partition *p, const struct plog_fence *f
 		goto out;
 	p->clean_on_disk = false;
 	err = plog_log_restart(p, *offset, *offset);
-	if (err && p->pub.log_start != *offset)
-		unsave_start_at(p, &before);
-	else
+	if (err && p->pub.log_start != *offset) {
+		/* whatever comes: nothing else may be written down meanwhile */
+		mutex_lock(&p->state_lock);
+		unsave_start_at(p, &before, true);
+		mutex_unlock(&p->state_lock);
+	} else {
 		p->gaps_noted = true;
+	}
 out:
 	*offset = p->pub.log_end;
 	end_cut(p);

@@ -259,12 +259,42 @@ static bool ends_when_killed(pid_t pid)
 	return false;
 }
 
-/* Who waits for a thaw, in the order in which they are killed: none needs the end of another. */
-enum { TRUNCATE, APPEND, FIRST_APPEND, WAITERS };
+/*
+ * Who waits for a thaw, in the order in which they are killed: none needs the end of
+ * another. LEAD waits for LOG_START, which holds what is written to the state file.
+ */
+enum { TRUNCATE, APPEND, FIRST_APPEND, LEAD, LOG_START, WAITERS };
+
+/* One of them, until it is through. */
+static bool waits(FIXTURE_DATA(daemon) *self, int what, int fresh, int led)
+{
+	struct plog_lead lead = {
+		.flags = PLOG_LEAD_LEADER, .leader_epoch = EPOCH + 1,
+		.incarnation = self->incarnation,
+	};
+
+	switch (what) {
+	case TRUNCATE:
+		return !partition_control(self->batch, PLOG_CONTROL_TRUNCATE, self->incarnation,
+					  EPOCH, 1);
+	case APPEND:
+		return write(self->fd, "more", 4) == 4;
+	case FIRST_APPEND:
+		return write(fresh, "more", 4) == 4;
+	case LEAD:
+		/* it comes second */
+		usleep(300000);
+		return !ioctl(led, PLOG_IOC_LEAD, &lead);
+	default:
+		return !partition_control(led, PLOG_CONTROL_LOG_START, self->incarnation, EPOCH,
+					  1);
+	}
+}
 
 TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 {
-	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), fresh, i, status;
+	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), fresh, led, i, status;
+	struct plog_state state;
 	bool ended[WAITERS], waited[WAITERS];
 	pid_t pid[WAITERS];
 
@@ -274,23 +304,29 @@ TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 	ASSERT_EQ(0, instance_topic(&self->in, "fresh"));
 	fresh = partition_bind_flags("fresh", 0, 0, O_NONBLOCK);
 	ASSERT_LE(0, fresh);
+	ASSERT_EQ(0, instance_topic(&self->in, "led"));
+	led = partition_bind_flags("led", 0, 0, O_NONBLOCK);
+	ASSERT_LE(0, led);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(4, write(led, "good", 4));
+	close(led);
+	led = partition_bind("led", 0, PLOG_MODE_BATCH);
+	ASSERT_LE(0, led);
 	ASSERT_LE(0, dir);
 	if (ioctl(dir, FIFREEZE, 0)) {
 		/* tmpfs cannot be frozen: nobody waits there */
 		ASSERT_EQ(EOPNOTSUPP, errno);
+		close(led);
 		close(fresh);
 		close(dir);
 		return;
 	}
 	for (i = 0; i < WAITERS; i++) {
 		pid[i] = child();
-		if (!pid[i] && i == TRUNCATE)
-			_exit(!partition_control(self->batch, PLOG_CONTROL_TRUNCATE,
-						 self->incarnation, EPOCH, 1));
 		if (!pid[i])
-			_exit(write(i == APPEND ? self->fd : fresh, "more", 4) == 4);
+			_exit(waits(self, i, fresh, led));
 	}
-	usleep(300000);
+	usleep(600000);
 	for (i = 0; i < WAITERS; i++)
 		waited[i] = !waitpid(pid[i], &status, WNOHANG);
 	for (i = 0; i < WAITERS; i++)
@@ -316,6 +352,16 @@ TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 	EXPECT_EQ(1, partition_end(fresh));
 	EXPECT_EQ(0, access(instance_path(&self->in, "fresh", 0, "00000000000000000000.index"),
 			    F_OK));
+	/* as if they had not come */
+	ASSERT_EQ(0, partition_state(led, &state));
+	EXPECT_EQ(0, state.log_start);
+	EXPECT_EQ(EPOCH, state.leader_epoch);
+	EXPECT_TRUE(waits(self, LOG_START, fresh, led));
+	EXPECT_TRUE(waits(self, LEAD, fresh, led));
+	ASSERT_EQ(0, partition_state(led, &state));
+	EXPECT_EQ(1, state.log_start);
+	EXPECT_EQ(EPOCH + 1, state.leader_epoch);
+	close(led);
 	close(fresh);
 	close(dir);
 }
