@@ -352,6 +352,7 @@ static int walk_records(struct plog_cursor *cur, const struct wanted *w, bool be
 			s64 *timestamp)
 {
 	const struct plog_batch *b = &cur->batch;
+	bool append_time = b->attributes & PLOG_ATTR_LOG_APPEND_TIME;
 	struct plog_source src = cur->src;
 	u32 pos = cur->pos + PLOG_BATCH_HEADER;
 	struct plog_record rec;
@@ -366,7 +367,9 @@ static int walk_records(struct plog_cursor *cur, const struct wanted *w, bool be
 		if (err)
 			break;
 		pos += rec.size;
-		if (__builtin_add_overflow(b->base_timestamp, rec.timestamp_delta, &time))
+		if (append_time)
+			time = b->max_timestamp;
+		else if (__builtin_add_overflow(b->base_timestamp, rec.timestamp_delta, &time))
 			continue;
 		offset = b->base_offset + rec.offset_delta;
 		if (offset < w->from || (best ? any && time <= *timestamp : !fits(w, time)))
@@ -382,6 +385,13 @@ static int walk_records(struct plog_cursor *cur, const struct wanted *w, bool be
 	return err && err != -EBADMSG ? err : any;
 }
 
+/* Is there a record at each offset of the batch, and are their times those of the batch? */
+static bool all_alike(const struct plog_batch *b)
+{
+	return b->attributes & PLOG_ATTR_LOG_APPEND_TIME &&
+	       b->count == (s64)b->last_offset_delta + 1;
+}
+
 /* The record in the batch the cursor stands on. Return: 1, 0 or an error. */
 static int find_record(struct plog_cursor *cur, const struct wanted *w, struct plog_time_hit *hit)
 {
@@ -391,8 +401,8 @@ static int find_record(struct plog_cursor *cur, const struct wanted *w, struct p
 	hit->inside = false;
 	hit->timestamp = b->max_timestamp;
 	hit->offset = max_t(s64, b->base_offset, w->from);
-	if (b->attributes & PLOG_ATTR_LOG_APPEND_TIME)
-		return 1;	/* all records have the batch's time */
+	if (all_alike(b))
+		return 1;
 	if (b->attributes & PLOG_ATTR_CODEC) {
 		hit->inside = true;
 		return 1;
@@ -505,8 +515,8 @@ static int rest_max(struct plog_look *look, const struct wanted *w, s64 *max)
 		time = cur.batch.max_timestamp;
 		if (time <= *max || !cur.batch.count)
 			continue;
-		if (cur.batch.base_offset < w->from &&
-		    !(cur.batch.attributes & (PLOG_ATTR_LOG_APPEND_TIME | PLOG_ATTR_CODEC))) {
+		if (cur.batch.base_offset < w->from && !all_alike(&cur.batch) &&
+		    !(cur.batch.attributes & PLOG_ATTR_CODEC)) {
 			ret = walk_records(&cur, w, true, &offset, &time);
 			if (ret < 0)
 				break;

@@ -238,6 +238,68 @@ static void test_empty_batches(void **state)
 	}
 }
 
+/* A batch with a time for all of it, of which compaction has left records: with a codec, or none. */
+static size_t make_rest(s64 offset, s32 span, const s32 *deltas, unsigned int n, s64 time,
+			unsigned int codec)
+{
+	struct plog_batch b = {
+		.magic = 2, .base_offset = offset, .last_offset_delta = span - 1, .count = n,
+		.base_timestamp = 7, .max_timestamp = time, .producer_id = -1,
+		.producer_epoch = -1, .base_sequence = -1, .leader_epoch = 0,
+		.attributes = codec | PLOG_ATTR_LOG_APPEND_TIME,
+	};
+	uint8_t *p = env.buf + PLOG_BATCH_HEADER;
+
+	for (unsigned int i = 0; i < n; i++) {
+		/* of seven bytes: no key, one byte of a value, no headers */
+		const uint8_t rec[] = { 14, 0, 0, 2 * deltas[i], 1, 2, 'v', 0 };
+
+		p = mempcpy(p, rec, sizeof(rec));
+	}
+	b.size = p - env.buf;
+	plog_batch_encode(&b, env.buf);
+	fix_crc(env.buf, b.size);
+	return b.size;
+}
+
+/* The first record that is there, not the first offset of its batch. */
+static void test_append_time_compacted(void **state)
+{
+	static const s32 middle[] = { 2, 4 }, last[] = { 9 }, all[] = { 0, 1 };
+	struct plog_time_hit hit;
+	s64 at = 3;
+
+	(void)state;
+	env.config.index_interval_bytes = 1;
+	assert_int_equal(env_open(), 0);
+	assert_true(append_replica(make_rest(0, 8, middle, 2, 500, 0)) >= 0);
+	assert_true(append_replica(make_rest(8, 10, last, 1, 400, 0)) >= 0);
+	assert_true(append_replica(make_rest(18, 2, all, 2, 450, 1)) >= 0);
+	assert_true(append_replica(make_rest(20, 8, middle, 2, 300, 1)) >= 0);
+	AT(1, 2, 500);
+	MAX(2, 500);
+	assert_int_equal(plog_partition_set_log_start(env.p, NULL, &at), 0);
+	AT(1, 4, 500);
+	MAX(4, 500);
+	/* none of the first batch is left from here on */
+	at = 5;
+	assert_int_equal(plog_partition_set_log_start(env.p, NULL, &at), 0);
+	AT(1, 17, 400);
+	AT(401, 18, 450);
+	MAX(18, 450);
+	NONE(451);
+	/* where none is missing nobody has to look into it; else it is for who can */
+	at = 19;
+	assert_int_equal(plog_partition_set_log_start(env.p, NULL, &at), 0);
+	AT(401, 19, 450);
+	at = 21;
+	assert_int_equal(plog_partition_set_log_start(env.p, NULL, &at), 0);
+	assert_int_equal(plog_partition_lookup(env.p, 1, false, PLOG_END_LEO, &hit), 0);
+	assert_int_equal(hit.offset, 21);
+	assert_int_equal(hit.timestamp, 300);
+	assert_true(hit.inside);
+}
+
 /* A truncation of the batch that the log starts in. */
 static void test_cut_at_the_start(void **state)
 {
@@ -343,7 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_batches), T(test_one_batch), T(test_compressed), T(test_out_of_order),
 		T(test_below_the_watermark), T(test_without_times), T(test_epoch_of_the_hit),
-		T(test_cut_at_the_start), T(test_empty_batches),
+		T(test_cut_at_the_start), T(test_empty_batches), T(test_append_time_compacted),
 		T(test_visible_by_its_time),
 	};
 
