@@ -133,19 +133,24 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /*
  * A descriptor for each connection, each partition and each cursor. Connections get three
- * quarters of them: however many peers there are, logs can roll and topics can be made.
+ * quarters of them: however many peers there are, logs can roll and topics can be made. Cursors
+ * get an eighth, and as those that are not in use a sixteenth: an answer holds them for as long
+ * as its reader takes.
  */
 static void raise_limits(struct broker *b)
 {
 	struct rlimit limit;
 
 	b->connections_room = INT64_MAX;
+	b->cursors_room = INT32_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		b->connections_room = limit.rlim_cur / 4 * 3;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	b->connections_room = limit.rlim_cur / 4 * 3;
+	b->cursors_room = limit.rlim_cur / 16;
 }
 
 /* ---- the end ---- */

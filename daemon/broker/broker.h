@@ -37,6 +37,7 @@ struct broker {
 	unsigned int nlisteners;
 	atomic_uint connections;
 	int64_t connections_room;	/* how many the limit of open files allows */
+	int64_t cursors_room;		/* and of cursors: see log_cursors_left() */
 	struct peers *peers;
 	uint64_t accepted;		/* of the control loop's thread */
 	struct budget budget;		/* of memory for requests as they come */

@@ -13,9 +13,15 @@
 #include "error.h"
 #include "fetch_session.h"
 #include "schema.h"
+#include "seen.h"
 
 /* Pause between two looks while there is less than min_bytes, however often appends come. */
 #define AGAIN_MS 5
+
+/* Partitions with records in one answer: each takes a descriptor until it has been sent. */
+#define CURSORS_MAX 512
+/* Until it is tried again where there are no descriptors at all. */
+#define FULL_MS 50
 
 /*
  * A Fetch: look at every partition, pin what will be sent (so that every length in the answer
@@ -52,10 +58,12 @@ struct fetch {
 	uint64_t deadline;		/* ms of the loop */
 	int64_t min_bytes, max_bytes;
 	uint64_t bytes;			/* pinned */
+	uint32_t ncursors;		/* that pin them */
 	bool by_id, stable;
 	bool failed;			/* some partition has an error */
 	bool last;			/* answer whatever there is */
 	bool begun;			/* was looked at before */
+	bool full;			/* more could be read, but for the cursors it takes */
 };
 
 static void look(struct fetch *f);
@@ -75,6 +83,7 @@ static void unpin(struct fetch *f)
 		part->log = NULL;
 	}
 	f->bytes = 0;
+	f->ncursors = 0;
 }
 
 static void end_session(struct fetch *f)
@@ -312,7 +321,8 @@ static void park(struct fetch *f)
 {
 	enum log_end kind = f->stable ? LOG_END_STABLE : LOG_END_COMMITTED;
 	struct loop *loop = request_loop(f->req);
-	uint64_t most = UINT64_MAX;
+	/* without a cursor there is nothing that could be waited for */
+	uint64_t most = f->full ? FULL_MS : UINT64_MAX;
 
 	for (uint32_t i = 0; i < f->nparts; i++) {
 		struct part *part = &f->parts[i];
@@ -339,7 +349,8 @@ static void decide(struct fetch *f)
 		return;
 	}
 	if (f->last || f->failed || !f->nparts || f->bytes >= (uint64_t)f->min_bytes ||
-	    loop_now(loop) >= f->deadline || f->req->conn->gone || loop->draining)
+	    (f->full && f->bytes) || loop_now(loop) >= f->deadline || f->req->conn->gone ||
+	    loop->draining)
 		answer_now(f);
 	else
 		park(f);
@@ -361,6 +372,10 @@ static void pin_part(struct fetch *f, struct part *part)
 		limit = 0;
 	if (!limit && !whole)
 		return;
+	if (f->ncursors >= CURSORS_MAX || !log_cursors_left(part->log, f->ncursors > 0)) {
+		f->full = true;
+		return;
+	}
 	part->cursor = log_cursor_get(part->log, &ret);
 	if (part->cursor)
 		ret = log_locate(part->cursor, part->wanted->fetch_offset, limit, whole,
@@ -369,6 +384,7 @@ static void pin_part(struct fetch *f, struct part *part)
 		part->state = part->cursor->extent.state;
 	if (!ret && part->cursor->extent.length) {
 		f->bytes += part->cursor->extent.length;
+		f->ncursors++;
 		return;
 	}
 	if (part->cursor)
@@ -396,14 +412,19 @@ static void pinned(struct request *req)
 
 /* ---- look ---- */
 
+static struct topic *find_topic(struct fetch *f, struct part *part)
+{
+	struct topics *topics = request_broker(f->req)->topics;
+
+	return f->by_id ? topics_find_id(topics, &part->id) : topics_find(topics, part->name);
+}
+
 static int16_t look_at(struct fetch *f, struct part *part)
 {
-	struct broker *b = request_broker(f->req);
 	const struct fetch_request_partition *w = part->wanted;
 	const struct fetch_request *body = f->req->body;
 
-	part->topic = f->by_id ? topics_find_id(b->topics, &part->id) :
-				 topics_find(b->topics, part->name);
+	part->topic = find_topic(f, part);
 	if (!part->topic)
 		return f->by_id ? KERR_UNKNOWN_TOPIC_ID : KERR_UNKNOWN_TOPIC_OR_PARTITION;
 	if (part->partition < 0 || (uint32_t)part->partition >= part->topic->partitions)
@@ -441,6 +462,7 @@ static void look(struct fetch *f)
 
 	unpin(f);
 	f->failed = false;
+	f->full = false;
 	for (uint32_t i = 0; i < f->nparts; i++) {
 		struct part *part = &f->parts[i];
 		bool missing;
@@ -503,28 +525,50 @@ static int parts_of_session(struct fetch *f)
 	return 0;
 }
 
+/* As Kafka: of a partition that is named twice the last counts, in the first's place. */
+static void add_part(struct fetch *f, struct seen *seen, const struct fetch_request_topic *topic,
+		     const struct fetch_request_partition *wanted)
+{
+	struct part *part = &f->parts[f->nparts];
+	int32_t i = wanted->partition;
+	uint32_t first = f->nparts;
+
+	*part = (struct part){
+		.name = topic->topic,
+		.id = topic->topic_id,
+		.partition = i,
+		.wanted = wanted,
+		.fetch = f,
+	};
+	/* which keeps its logs, the keys of @seen, until look() */
+	part->topic = find_topic(f, part);
+	if (part->topic && i >= 0 && (uint32_t)i < part->topic->partitions && part->topic->logs[i])
+		first = seen_note(seen, part->topic->logs[i], f->nparts);
+	if (first == f->nparts) {
+		f->nparts++;
+		return;
+	}
+	f->parts[first].wanted = wanted;
+	topic_put(part->topic);
+}
+
 static int parts_of_request(struct fetch *f)
 {
 	const struct fetch_request *body = f->req->body;
-	uint32_t at = 0;
+	struct seen seen;
+	uint32_t n = 0;
 
 	for (int32_t t = 0; t < body->topics.n; t++)
 		if (body->topics.v[t].partitions.n > 0)
-			f->nparts += body->topics.v[t].partitions.n;
-	f->parts = arena_array(&f->req->arena, f->nparts, sizeof(*f->parts));
-	if (!f->parts)
+			n += body->topics.v[t].partitions.n;
+	f->parts = arena_array(&f->req->arena, n, sizeof(*f->parts));
+	if (!f->parts || seen_init(&seen, &f->req->arena, n))
 		return -1;
 	for (int32_t t = 0; t < body->topics.n; t++) {
 		const struct fetch_request_topic *topic = &body->topics.v[t];
 
 		for (int32_t i = 0; i < topic->partitions.n; i++)
-			f->parts[at++] = (struct part){
-				.name = topic->topic,
-				.id = topic->topic_id,
-				.partition = topic->partitions.v[i].partition,
-				.wanted = &topic->partitions.v[i],
-				.fetch = f,
-			};
+			add_part(f, &seen, topic, &topic->partitions.v[i]);
 	}
 	return 0;
 }

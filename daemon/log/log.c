@@ -11,7 +11,7 @@
 #include "../loop.h"
 #include "../say.h"
 
-/* Descriptors kept for the next reader: of one log, and of all. */
+/* Descriptors kept for the next reader: of one log, and of all if the limit of files allows. */
 #define CURSORS_PER_LOG 8
 #define CURSORS_IDLE_MAX 2048
 
@@ -319,11 +319,26 @@ struct log_cursor *log_cursor_get(struct log *log, int *error)
 		if (!c)
 			return NULL;
 	}
+	atomic_fetch_add(&log->engine->used_cursors, 1);
 	log_get(log);
 	c->log = log;
 	c->next = NULL;
 	c->extent = (struct log_extent){ .base_offset = -1 };
 	return c;
+}
+
+bool log_cursors_left(const struct log *log, bool more)
+{
+	int64_t room = log->engine->broker->cursors_room;
+
+	return atomic_load(&log->engine->used_cursors) < (more ? room : 2 * room);
+}
+
+static unsigned int idle_max(const struct log_engine *engine)
+{
+	int64_t room = engine->broker->cursors_room;
+
+	return room < CURSORS_IDLE_MAX ? room : CURSORS_IDLE_MAX;
 }
 
 void log_cursor_put(struct log_cursor *c)
@@ -333,7 +348,8 @@ void log_cursor_put(struct log_cursor *c)
 	bool kept = false;
 
 	engine->ops->cursor_unpin(c);
-	if (atomic_fetch_add(&engine->idle_cursors, 1) < CURSORS_IDLE_MAX &&
+	atomic_fetch_sub(&engine->used_cursors, 1);
+	if (atomic_fetch_add(&engine->idle_cursors, 1) < idle_max(engine) &&
 	    !atomic_load(&log->deleted)) {
 		pthread_mutex_lock(&log->lock);
 		if (log->ncursors < CURSORS_PER_LOG) {

@@ -184,7 +184,7 @@ struct log_ops {
 struct log_engine {
 	const struct log_ops *ops;
 	struct broker *broker;
-	atomic_uint idle_cursors;
+	atomic_uint idle_cursors, used_cursors;
 };
 
 struct log {
@@ -298,6 +298,12 @@ void log_note_end(struct log *log, int64_t end, uint64_t now_ms);
  */
 struct log_cursor *log_cursor_get(struct log *log, int *error);
 void log_cursor_put(struct log_cursor *cursor);
+
+/*
+ * Are there cursors left for readers, of those that the limit of open files allows? @more: for
+ * one who has some already; the last half is for who has none. A hint, as others take them too.
+ */
+bool log_cursors_left(const struct log *log, bool more);
 
 /*
  * Pin the batches from @offset on, at most @max_bytes of them; @whole: the first one even if

@@ -314,6 +314,38 @@ def min_bytes():
     c.close()
 
 
+def fetched_twice():
+    t = topic("fetched", 2)
+    for v in (b"a", b"b", b"c"):
+        C.append(t, batch([v]))
+    C.append(t, batch([b"z"]), partition=1)
+    # as Kafka: the last counts, in the first's place; and an unknown one as often as it is named
+    body = C.fetch_body(11, [(t, p, offset) for p, offset in
+                             ((0, 0), (1, 0), (0, 2), (0, 1), (7, 0), (7, 0))])
+    r = C.call(FETCH, 11, body)
+    times = r.d.count(struct.pack(">ihq", 0, 0, 3))
+    parts = parse_fetch(r, 11)["parts"]
+    same([v for _, v in values(parts[(t, 0)]["data"])], [b"b", b"c"])
+    same(times, 1, "answers for partition 0")
+    same([v for _, v in values(parts[(t, 1)]["data"])], [b"z"])
+    same(parts[(t, 7)]["error"], 3)
+
+
+def many_partitions_with_records():
+    t = topic("full", 600)
+    one = batch([b"v"])
+    C.produce(8, t, [(p, one) for p in range(600)])
+    c = Conn(ADDRESS)
+    # not all in one answer, which comes at once, though min_bytes would like more
+    f = c.fetch(11, [(t, p, 0) for p in range(600)], wait=60000, least=1 << 20)["parts"]
+    same({p["error"] for p in f.values()}, {0})
+    got = [p for p in range(600) if f[(t, p)]["data"]]
+    same(got, list(range(len(got))))
+    if not 1 < len(got) <= 512:
+        raise AssertionError(f"an answer with records of {len(got)} partitions")
+    c.close()
+
+
 def many_partitions_wait():
     t = topic("many", 20)
     c = Conn(ADDRESS)
@@ -798,6 +830,8 @@ for title, fn in (
         ("B11 ends, ranges and true offsets", ranges),
         ("a long poll waits, and wakes", long_poll),
         ("min_bytes is waited for", min_bytes),
+        ("a partition that Fetch names twice", fetched_twice),
+        ("more partitions with records than an answer has room for", many_partitions_with_records),
         ("one append of twenty partitions wakes", many_partitions_wait),
         ("read_committed has an empty list of aborted transactions", read_committed),
         ("B12 zstd: 76 below Fetch 10 and Produce 7", zstd_topics),

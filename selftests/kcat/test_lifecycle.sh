@@ -516,6 +516,42 @@ is "what they are decoded into is counted, and all are answered" "$(cat "$work/o
 30 answers
 small"
 
+# Answers that nobody takes hold a cursor for each partition, with the module a descriptor: of
+# those there are fewer than would be asked for.
+stop
+printf '#!/bin/bash\nulimit -n 240\nexec %q "$@"\n' "$plogd" >"$work/few-files"
+chmod +x "$work/few-files"
+all=$plogd plogd=$work/few-files
+start
+plogd=$all
+client "$(cat <<'END'
+import socket
+from wire import Conn, FETCH, batch, parse_fetch
+c = Conn((host, int(port)), timeout=60)
+c.create("thirsty", 40)
+for p in range(40):
+    c.append("thirsty", batch([b"x" * 100000]), partition=p)
+slow = [Conn((host, int(port)), timeout=60) for _ in range(20)]
+want = [("thirsty", p, 0) for p in range(40)]
+for s in slow:
+    s.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.n = s.send(FETCH, 11, s.fetch_body(11, want, wait=1000))
+# who asks for a topic meanwhile gets it, and whoever reads is told of no error
+print("create:", c.create_topics(5, [("meanwhile", 1)])[0]["error"])
+print("append:", c.append("meanwhile", batch([b"v"])))
+for s in slow:
+    s.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+print("errors:", c.read("meanwhile", 0)["error"], *{p["error"] for s in slow
+      for p in parse_fetch(s.receive(FETCH, 11, s.n), 11)["parts"].values()})
+print("then:", len(c.read("meanwhile", 0)["data"]) > 0)
+c.delete_topics(5, ["thirsty"])
+END
+)" >"$work/out" 2>&1
+is "answers that nobody takes leave descriptors for the others" "$(cat "$work/out")" "create: 0
+append: 0
+errors: 0 0
+then: True"
+
 if [ "$PLOG_ENGINE" = process ]; then
 	stop
 	(ulimit -n 240; exec "$plogd" --engine process --set "log.dirs=$data" \
@@ -597,7 +633,6 @@ first"
 	pid=
 
 	# a disk of 16 MiB, in a mount namespace that ends with plogd
-	stop
 	mkdir "$work/small"
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount bash -c 'mount -t tmpfs -o size=16M none "$0" && exec "$@"' "$work/small" \
