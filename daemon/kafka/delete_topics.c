@@ -8,6 +8,7 @@
 #include "../request.h"
 #include "error.h"
 #include "schema.h"
+#include "seen.h"
 
 struct delete {
 	struct delete_topics_response *answer;
@@ -15,6 +16,7 @@ struct delete {
 	struct change *changes;
 	bool *submitted;
 	uint32_t pending;
+	struct seen seen;
 };
 
 static void wrong(struct delete_topics_response_topic *out, int16_t error, const char *text)
@@ -46,8 +48,11 @@ static void deleted(struct change *change)
 		finish(d);
 }
 
-/* Which topic is meant: fills name and id of @out. False: it has an error instead. */
-static bool find(struct request *req, struct kstr name, const struct kuuid *id,
+/*
+ * Which topic is meant: fills name and id of @out. A reference, or NULL and @out has an error
+ * instead.
+ */
+static struct topic *find(struct request *req, struct kstr name, const struct kuuid *id,
 		 struct delete_topics_response_topic *out)
 {
 	struct topics *topics = request_broker(req)->topics;
@@ -58,33 +63,38 @@ static bool find(struct request *req, struct kstr name, const struct kuuid *id,
 	out->topic_id = *id;
 	if ((name.n >= 0) == !kuuid_is_zero(id)) {
 		wrong(out, KERR_INVALID_REQUEST, "Name a topic either by its name or by its id.");
-		return false;
+		return NULL;
 	}
 	topic = name.n >= 0 ? topics_find(topics, name) : topics_find_id(topics, id);
 	if (!topic) {
 		wrong(out, name.n >= 0 ? KERR_UNKNOWN_TOPIC_OR_PARTITION : KERR_UNKNOWN_TOPIC_ID,
 		      NULL);
-		return false;
+		return NULL;
 	}
 	copy = arena_copy(&req->arena, topic->name.p, topic->name.n);
 	out->name = kstr_of(copy);
 	out->topic_id = topic->id;
-	topic_put(topic);
 	if (!copy) {
+		topic_put(topic);
 		wrong(out, KERR_UNKNOWN_SERVER_ERROR, NULL);
-		return false;
+		return NULL;
 	}
-	return true;
+	return topic;
 }
 
-static bool seen_before(const struct delete *d, int32_t at)
+/* As Kafka: of a topic that is named twice, be it once by its id, no naming deletes it. */
+static bool refuse_double(struct delete *d, const struct topic *topic, uint32_t at)
 {
-	/* a request for very many topics is as slow as deleting them is */
-	for (int32_t i = 0; i < at; i++)
-		if (d->submitted[i] &&
-		    kstr_eq(d->answer->topics.v[i].name, d->answer->topics.v[at].name))
-			return true;
-	return false;
+	static const char why[] = "The request names this topic twice.";
+	uint32_t first = seen_note(&d->seen, topic, at);
+
+	if (first == at)
+		return false;
+	wrong(&d->answer->topics.v[first], KERR_INVALID_REQUEST, why);
+	wrong(&d->answer->topics.v[at], KERR_INVALID_REQUEST, why);
+	d->pending -= d->submitted[first];
+	d->submitted[first] = false;
+	return true;
 }
 
 void handle_delete_topics(struct request *req)
@@ -93,6 +103,7 @@ void handle_delete_topics(struct request *req)
 	const struct delete_topics_request *body = req->body;
 	struct broker *b = request_broker(req);
 	struct delete *d = arena_alloc(&req->arena, sizeof(*d));
+	struct topic **topics;
 	bool states = req->header.version >= 6;
 	int32_t n = states ? body->topics.n : body->topic_names.n;
 
@@ -104,7 +115,9 @@ void handle_delete_topics(struct request *req)
 	d->answer = codec_new(&req->arena, &schema_delete_topics_response);
 	d->changes = arena_array(&req->arena, n, sizeof(*d->changes));
 	d->submitted = arena_array(&req->arena, n, sizeof(*d->submitted));
-	if (!d->answer || !d->changes || !d->submitted)
+	topics = arena_array(&req->arena, n, sizeof(*topics));
+	if (!d->answer || !d->changes || !d->submitted || !topics ||
+	    seen_init(&d->seen, &req->arena, n))
 		goto fail;
 	d->answer->topics.v = codec_new_array(&req->arena, &schema_delete_topics_response_topic, n);
 	if (!d->answer->topics.v)
@@ -122,12 +135,9 @@ void handle_delete_topics(struct request *req)
 			      "delete.topic.enable is false on this broker.");
 			continue;
 		}
-		if (!find(req, name, states ? &body->topics.v[i].topic_id : &no_id, out))
+		topics[i] = find(req, name, states ? &body->topics.v[i].topic_id : &no_id, out);
+		if (!topics[i] || refuse_double(d, topics[i], i))
 			continue;
-		if (seen_before(d, i)) {
-			wrong(out, KERR_INVALID_REQUEST, "The request names this topic twice.");
-			continue;
-		}
 		change_init(change, CHANGE_DELETE, out->name.p, out->name.n);
 		if (states)
 			change->id = body->topics.v[i].topic_id;
@@ -137,6 +147,9 @@ void handle_delete_topics(struct request *req)
 		d->submitted[i] = true;
 		d->pending++;
 	}
+	/* they were the keys of @seen */
+	for (int32_t i = 0; i < n; i++)
+		topic_put(topics[i]);
 	if (!d->pending) {
 		finish(d);
 		return;

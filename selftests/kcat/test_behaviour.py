@@ -509,6 +509,18 @@ def recreate():
     same(C.delete_topics(6, [(t, second)])[0]["error"], 42)
 
 
+def deleted_twice():
+    t, other, third = topic("dt"), topic("du"), topic("dv")
+    found = C.delete_topics(5, [t, other, t, name("nowhere"), t])
+    same([(d["name"], d["error"]) for d in found],
+         [(t, 42), (other, 0), (t, 42), (name("nowhere"), 3), (t, 42)])
+    id_of = C.metadata(12, [t])["topics"][t]["id"]
+    found = C.delete_topics(6, [(None, id_of), (third, NO_ID), (t, NO_ID)])
+    same([d["error"] for d in found], [42, 0, 42], "by its id and by its name")
+    same([C.metadata(4, [x], auto=False)["topics"][x]["error"] for x in (t, other, third)],
+         [0, 3, 3])
+
+
 def deleted_by_an_old_id():
     """A topic made again while the deletion by its old id is in line stays."""
     t = name("stays")
@@ -842,6 +854,7 @@ for title, fn in (
         ("B13 fetches of a session one behind the other", session_pipelined),
         ("an unknown topic beside others does not end their wait", unknown_beside),
         ("B14 delete and make again", recreate),
+        ("B14 a deletion that names a topic twice", deleted_twice),
         ("B14 a deletion by an old id leaves the new topic", deleted_by_an_old_id),
         ("a topic is deleted under a waiting reader", delete_under_reader),
         ("B19 DeleteRecords: offsets and ends", delete_records),
