@@ -349,7 +349,8 @@ static int swap_ask(struct log *log, struct log_swap *swap)
 
 /*
  * An earlier plogd may have died in a compaction. If the module serves the partition, it
- * knows how far that had come; @fd is bound to it, or negative.
+ * knows how far that had come; @fd is bound to it, or why it is not. Only -ENODEV says that
+ * nobody serves it: then the files are ours to put in order.
  */
 static int settle_swap(struct log *log, int fd, int dirfd, struct plog_error *err)
 {
@@ -357,8 +358,11 @@ static int settle_swap(struct log *log, int fd, int dirfd, struct plog_error *er
 	struct plog_state st = { 0 };
 	int ret;
 
-	if (fd < 0)
+	if (fd == -ENODEV)
 		return datadir_swap_recover(dirfd, err);
+	if (fd < 0)
+		return plog_error_set(err, fd, "%s: cannot be bound to: %s", log->name,
+				      strerror(-fd));
 	ret = call_swap(fd, 0, 0, PLOG_SWAP_ASK, &now);
 	/* it is being opened anew: then there is no .swap, or it says so itself */
 	if (ret == -EAGAIN)
