@@ -278,6 +278,29 @@ static void on_signal(uv_signal_t *handle, int number)
 	broker_stop(&d->b, 0);
 }
 
+/* ---- signals during the start: the control loop does not run yet ---- */
+
+static struct broker *starting;
+static atomic_bool hangup;
+
+static void on_early_signal(int number)
+{
+	if (number == SIGHUP)
+		atomic_store(&hangup, true);
+	else if (atomic_exchange(&starting->stopping, true))
+		_exit(1);
+}
+
+static void take_early_signals(struct broker *b)
+{
+	static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
+	struct sigaction act = { .sa_handler = on_early_signal, .sa_flags = SA_RESTART };
+
+	starting = b;
+	for (unsigned int i = 0; i < 3; i++)
+		sigaction(numbers[i], &act, NULL);
+}
+
 /* ---- registration ---- */
 
 void broker_check_replaced(struct broker *b)
@@ -312,6 +335,8 @@ static int open_directory(struct broker *b, struct plog_error *err)
 		return -ENODEV;
 	ret = netlink_instance(b->netlink, &instance, err);
 	for (int i = 0; !ret && instance.state == PLOG_INSTANCE_STOPPING; i++) {
+		if (atomic_load(&b->stopping))
+			return -ECANCELED;
 		if (!i)
 			say(SAY_INFO, "plogd", "waiting for the instance on %s to stop",
 			    instance.label);
@@ -447,6 +472,8 @@ static int start(struct broker *b, struct plog_error *err)
 	ret = changes_load(b, err);
 	if (ret)
 		return ret;
+	if (atomic_load(&b->stopping))
+		return -ECANCELED;
 	b->changes = changes_start(b, err);
 	if (!b->changes)
 		return -ENOMEM;
@@ -471,8 +498,12 @@ static int serve(struct daemon *d, struct plog_error *err)
 		if (!ret)
 			ret = uv_signal_start(&d->signals[i], on_signal, numbers[i]);
 	}
-	if (!ret)
-		ret = uv_timer_init(&b->control.uv, &d->drain_timer);
+	/* from here on signals come to the loop: what came before counts as well */
+	if (!ret && atomic_load(&b->stopping))
+		ret = -ECANCELED;
+	if (ret)
+		return plog_error_set(err, ret, "cannot start: %s", uv_strerror(ret));
+	ret = uv_timer_init(&b->control.uv, &d->drain_timer);
 	d->drain_timer.data = d;
 	if (!ret && b->netlink) {
 		ret = uv_timer_init(&b->control.uv, &d->heartbeat);
@@ -500,6 +531,8 @@ static int serve(struct daemon *d, struct plog_error *err)
 				loop_stop(&b->loops[i]);
 		return ret;
 	}
+	if (atomic_exchange(&hangup, false))
+		reload(d);
 	uv_run(&b->control.uv, UV_RUN_DEFAULT);
 	return 0;
 }
@@ -566,11 +599,14 @@ int main(int argc, char **argv)
 	atomic_store(&d.b.config, config);
 	d.b.config_path = d.options.path;
 	d.b.stop_task.run = on_stop_task;
+	take_early_signals(&d.b);
 	say(SAY_INFO, "plogd", "plogd %s starts on %s", BROKER_VERSION, config->log_dir);
 	ret = start(&d.b, &err);
 	if (!ret)
 		ret = serve(&d, &err);
-	if (ret) {
+	if (ret == -ECANCELED) {
+		say(SAY_INFO, "plogd", "a signal: ending before there is anything to serve");
+	} else if (ret) {
 		say(SAY_ERROR, "plogd", "%s", err.text);
 		atomic_store(&d.b.exit_code, 1);
 	}

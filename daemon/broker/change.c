@@ -629,7 +629,7 @@ int changes_load(struct broker *b, struct plog_error *err)
 		return ret;
 	ret = datadir_scan(b->datadir, &found, &count, err);
 	for (size_t i = 0; !ret && i < count; i++)
-		ret = load_topic(b, &found[i], err);
+		ret = atomic_load(&b->stopping) ? -ECANCELED : load_topic(b, &found[i], err);
 	if (!ret && b->netlink)
 		ret = netlink_drop_unknown(b->netlink, b->topics, err);
 	datadir_change_end(b->datadir);

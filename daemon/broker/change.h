@@ -71,7 +71,7 @@ void changes_submit(struct changes *changes, struct change *change);
 /*
  * Read the topics of the data directory and open all their logs. At the start, before there
  * are any requests. A partition that cannot be opened is told and stays out of service; only
- * what concerns the whole directory is an error.
+ * what concerns the whole directory is an error. -ECANCELED: plogd is to end.
  */
 int changes_load(struct broker *b, struct plog_error *err);
 

@@ -516,6 +516,27 @@ is "what they are decoded into is counted, and all are answered" "$(cat "$work/o
 30 answers
 small"
 
+# A signal while it starts, which somebody holds up who changes topics of the directory.
+stop
+exec 7<"$data"
+flock 7
+before=$(grep -c "plogd: plogd .* starts on" "$log")
+at "$port"
+"$plogd" --engine "$PLOG_ENGINE" --set "log.dirs=$data" "${where[@]}" >>"$log" 2>&1 7<&- &
+pid=$!
+for ((i = 0; i < 600; i++)); do
+	[ "$(grep -c "plogd: plogd .* starts on" "$log")" = "$before" ] || break
+	sleep 0.05
+done
+kill -HUP "$pid"
+kill -TERM "$pid"
+exec 7<&-
+wait "$pid"
+is "SIGTERM during the start: exit status 0" $? 0
+pid=
+start
+ok "and it starts the next time" $?
+
 # Answers that nobody takes hold a cursor for each partition, with the module a descriptor: of
 # those there are fewer than would be asked for.
 stop
