@@ -284,6 +284,16 @@ static int ends_below(struct plog_partition *p, struct plog_segment *seg, s64 en
 }
 
 /*
+ * Does the log start with its first file, @base? Not where a power cut took the files
+ * before: a log start is on the disk before anything below it goes, and what lies behind
+ * the recovery point has to follow what was before it, as everywhere in a dense log.
+ */
+static bool starts_with(const struct plog_saved *saved, s64 base)
+{
+	return !saved->dense || saved->imported || base <= saved->recovery_point;
+}
+
+/*
  * All segments that are not empty and do not lie below the log start, into a table with
  * room for one more: the log may have to start anew.
  */
@@ -304,7 +314,7 @@ static int find_segments(struct plog_partition *p, struct found *found, struct p
 		if (!found->count && n.count) {
 			found->count = min_t(u32, n.count, 2);
 			/* the log cannot start below its first file */
-			if (!saved->clean)
+			if (!saved->clean && starts_with(saved, n.base[0]))
 				saved->log_start = max_t(s64, saved->log_start, n.base[0]);
 		}
 		err = -ENOMEM;

@@ -339,6 +339,45 @@ static void test_start_at_half_saved(void **state)
 	assert_int_equal(env_open(), 0);
 }
 
+/*
+ * A truncation syncs the file that it cuts, and that one alone has its name after a power
+ * cut, where nothing else was synced: the log starts where it did, and is empty.
+ */
+static void test_first_lost(void **state)
+{
+	int lost = 0;
+
+	(void)state;
+	for (int seed = 0; seed < 60; seed++) {
+		s64 to;
+
+		srandom(seed);
+		memdisk_wipe();
+		/* a new one would sync the directory, and all names */
+		memdisk_write("leader-epoch-checkpoint", 0, "0\n0\n", 4);
+		env.config.segment_bytes = 2048;
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(plog_save(env.p, false, true), 0);
+		for (int i = 0; i < 9; i++)
+			put(1, 300, i);
+		to = plog_active(env.p)->base;
+		assert_true(to > 0);
+		assert_int_equal(plog_partition_truncate(env.p, NULL, &to), 0);
+		/* and on: what follows a hole is no log either */
+		for (int i = 0; seed & 1 && i < 3; i++)
+			put(1, 300, i);
+		env_crash();
+		memdisk_power_cut(below);
+		lost += memdisk_size(FIRST_LOG) < 0;
+		assert_int_equal(env_open(), 0);
+		assert_int_equal(view().log_start, 0);
+		assert_int_equal(walk(PLOG_END_LEO), view().log_end);
+		env_crash();
+	}
+	assert_true(lost > 10);
+	assert_int_equal(env_open(), 0);
+}
+
 /* Nor an empty one: its first epoch is found again, whatever a power cut leaves. */
 static void test_untouched_empty(void **state)
 {
@@ -433,7 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { T(test_refused_then_closed), T(test_new),
 		T(test_untouched), T(test_noted_gap), T(test_gap_not_noted),
 		T(test_gap_half_noted), T(test_start_at_fails), T(test_start_at_half_saved),
-		T(test_untouched_empty), T(test_swap_after_clean) };
+		T(test_first_lost), T(test_untouched_empty), T(test_swap_after_clean) };
 
 	return cmocka_run_group_tests_name("engine power cuts", tests, NULL, NULL);
 }
