@@ -24,6 +24,8 @@
 
 /* Room for {"ok":true,"more":true,...} around a page. */
 #define PAGE_MAX (PLOG_RELAY_MAX - 256)
+/* ... and of ,"cut":true in the last topic of one. */
+#define TOPIC_MAX (PAGE_MAX - 16)
 
 /* One request, until it is answered. */
 struct ask {
@@ -97,18 +99,56 @@ static struct json_object *good(void)
 
 /* ---- a topic as JSON ---- */
 
+static void add_owner(struct json_object *out, const struct datadir_owner *owner)
+{
+	char mode[8];
+
+	snprintf(mode, sizeof(mode), "%04o", (unsigned int)owner->mode);
+	json_object_object_add(out, "uid", json_object_new_int64(owner->uid));
+	json_object_object_add(out, "gid", json_object_new_int64(owner->gid));
+	json_object_object_add(out, "mode", json_object_new_string(mode));
+}
+
+/* Owners of single partitions, in @room bytes. False: not all of them. */
+static bool add_overrides(struct json_object *out, const struct datadir_topic *conf, size_t room)
+{
+	struct json_object *list;
+	size_t used = 20, size;
+
+	if (!conf->override_count)
+		return true;
+	list = json_object_new_array();
+	json_object_object_add(out, "overrides", list);
+	for (size_t i = 0; i < conf->override_count; i++) {
+		const struct datadir_override *o = &conf->overrides[i];
+		struct json_object *one = json_object_new_object();
+
+		json_object_object_add(one, "partition", json_object_new_int64(o->partition));
+		add_owner(one, &o->owner);
+		text_of_object(one, &size);
+		used += size + 1;
+		if (used > room) {
+			json_object_put(one);
+			return false;
+		}
+		json_object_array_add(list, one);
+	}
+	return true;
+}
+
 /*
- * At most PAGE_MAX bytes as text. A file that somebody has written by hand may say more: then
- * the configuration is left out, and "cut" tells.
+ * At most TOPIC_MAX bytes as text. Ten thousands of partitions may have owners of their own,
+ * and a file that somebody has written by hand any configuration: then these are left out,
+ * and "cut" tells.
  */
 static struct json_object *topic_json(const struct topic *topic)
 {
 	struct json_object *out = json_object_new_object(), *config = json_object_new_object();
-	char id[DATADIR_ID_TEXT + 1], mode[8];
+	char id[DATADIR_ID_TEXT + 1];
+	bool cut = false;
 	size_t size = 0;
 
 	datadir_id_text(topic->conf.id, id);
-	snprintf(mode, sizeof(mode), "%04o", (unsigned int)topic->conf.owner.mode);
 	json_object_object_add(out, "name", json_object_new_string(topic->conf.name));
 	json_object_object_add(out, "id", json_object_new_string(id));
 	json_object_object_add(out, "partitions", json_object_new_int64(topic->partitions));
@@ -116,15 +156,17 @@ static struct json_object *topic_json(const struct topic *topic)
 		json_object_object_add(config, topic->conf.config.entries[i].key,
 				       json_object_new_string(topic->conf.config.entries[i].value));
 	json_object_object_add(out, "config", config);
-	json_object_object_add(out, "uid", json_object_new_int64(topic->conf.owner.uid));
-	json_object_object_add(out, "gid", json_object_new_int64(topic->conf.owner.gid));
-	json_object_object_add(out, "mode", json_object_new_string(mode));
+	add_owner(out, &topic->conf.owner);
 	json_object_object_add(out, "node", json_object_new_boolean(topic->conf.node));
 	text_of_object(out, &size);
-	if (size > PAGE_MAX) {
+	if (size > TOPIC_MAX) {
 		json_object_object_add(out, "config", json_object_new_object());
-		json_object_object_add(out, "cut", json_object_new_boolean(true));
+		text_of_object(out, &size);
+		cut = true;
 	}
+	cut |= !add_overrides(out, &topic->conf, TOPIC_MAX - size);
+	if (cut)
+		json_object_object_add(out, "cut", json_object_new_boolean(true));
 	return out;
 }
 

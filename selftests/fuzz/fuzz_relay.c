@@ -206,6 +206,11 @@ static void once(void)
 	memset(too_long, 'x', sizeof(too_long) - 1);
 	memcpy(too_long, "a=", 2);
 	topic_set(&topics[4], "longer", 7, too_long);
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct datadir_owner owner = { .uid = i, .gid = UINT32_MAX - 1, .mode = 0600 };
+
+		fuzz_must(!datadir_topic_set_owner(&topics[1].conf, i, &owner));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
