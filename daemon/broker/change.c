@@ -279,43 +279,21 @@ static void delete(struct broker *b, struct change *c)
 
 /* ---- alter ---- */
 
-static int change_conf(struct change *c, struct datadir_topic *conf, struct plog_error *err)
+static int change_conf(const struct change *c, struct datadir_topic *conf, struct plog_error *err)
 {
-	struct datadir_owner owner;
+	struct datadir_change change = {
+		.partitions = c->partitions,
+		.set = &c->set,
+		.unset = c->unset,
+		.unset_count = c->nunset,
+		.owner = c->owner,
+		.uid_set = c->set_uid,
+		.gid_set = c->set_gid,
+		.mode_set = c->set_mode,
+		.partition = c->partition,
+	};
 
-	if (c->partitions && c->partitions < conf->partitions)
-		return plog_error_set(err, -EDOM, "Topic '%s' has %u partitions; there cannot be "
-				      "fewer.", c->name, conf->partitions);
-	if (c->partitions > DATADIR_PARTITIONS_MAX)
-		return plog_error_set(err, -EDOM, "Topic '%s': at most %d partitions.", c->name,
-				      DATADIR_PARTITIONS_MAX);
-	if (c->partition >= (int64_t)conf->partitions)
-		return plog_error_set(err, -ENOENT, "Topic '%s' has no partition %" PRId64 ".",
-				      c->name, c->partition);
-	if (c->partitions)
-		conf->partitions = c->partitions;
-	for (size_t i = 0; i < c->nunset; i++) {
-		if (!topicconfig_find(c->unset[i]))
-			return plog_error_set(err, -EINVAL, "There is no topic configuration %s.",
-					      c->unset[i]);
-		properties_unset(&conf->config, c->unset[i]);
-	}
-	if (properties_merge(&conf->config, &c->set))
-		return plog_error_set(err, -ENOMEM, "%s: out of memory", c->name);
-	if (topicconfig_check_all(&conf->config, err))
-		return -EINVAL;
-	owner = c->partition < 0 ? conf->owner : datadir_topic_owner(conf, c->partition);
-	if (c->set_uid)
-		owner.uid = c->owner.uid;
-	if (c->set_gid)
-		owner.gid = c->owner.gid;
-	if (c->set_mode)
-		owner.mode = c->owner.mode;
-	if (c->partition < 0)
-		conf->owner = owner;
-	else if (datadir_topic_set_owner(conf, c->partition, &owner))
-		return plog_error_set(err, -ENOMEM, "%s: out of memory", c->name);
-	return 0;
+	return datadir_topic_change(conf, &change, err);
 }
 
 /* Tell each log of @old what @conf says. The first failure is the answer, the others are tried. */

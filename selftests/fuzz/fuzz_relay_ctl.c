@@ -107,8 +107,8 @@ void fuzz_relay_answer(const char *json, size_t size)
 void fuzz_relay_answers(const char *bytes, size_t size, unsigned int command)
 {
 	char *unset[] = { "retention.ms" };
-	struct topic_change change = { .partitions = 5, .unset = unset, .unset_count = 1,
-				       .mode_set = true };
+	struct datadir_change change = { .partitions = 5, .unset = unset, .unset_count = 1,
+					 .mode_set = true, .partition = -1 };
 	struct datadir_topic topic, *topics = NULL;
 	struct plog_error err = { "" };
 	size_t count = 0;

@@ -145,12 +145,12 @@ t "create" 0 "orders: 3 partitions" plogctl topic create orders --partitions 3 \
 	--config segment.bytes=1000000
 t "its nodes are there, only the owner's" 0 "^crw-------" ls -l /dev/plog/orders/2
 t "create again" 1 '"orders" exists already' plogctl topic create orders
-t "a name that differs only by . and _ is warned of" 0 "differ only by" \
-	bash -c 'plogctl topic create a.b && plogctl topic create a_b --no-node'
-t "no node where none was wanted" 2 "" ls /dev/plog/a_b
+t "no node where none was wanted" 2 "" bash -c 'plogctl topic create a.b >/dev/null &&
+	plogctl topic create gone --no-node >/dev/null && ls /dev/plog/gone'
+t "a name that differs only by . and _" 1 "differ only by" plogctl topic create a_b
 t "echo into the node" 0 "" bash -c 'echo hello >/dev/plog/orders/0'
 t "plogcat prints it" 0 "^hello$" plogcat -e orders/0
-j "list" 'map(.name) == ["a.b", "a_b", "orders"] and .[2].offsets == 1 and .[2].online == 3' \
+j "list" 'map(.name) == ["a.b", "gone", "orders"] and .[2].offsets == 1 and .[2].online == 3' \
 	plogctl topic list
 j "describe" '.config["segment.bytes"] == "1000000" and (.partition_states | length) == 3 and
 	.partition_states[0]["segment.bytes"] == 1000000' plogctl topic describe orders
@@ -168,6 +168,7 @@ t "one partition's own mode" 0 "changed" plogctl topic alter orders --partition 
 j "is only its own" '.overrides == [{"partition":1,"uid":65534,"gid":65534,"mode":"0600"}]' \
 	plogctl topic describe orders
 t "fewer partitions" 1 "can only grow" plogctl topic alter orders --partitions 2
+t "as many" 1 "can only grow" plogctl topic alter orders --partitions 4
 t "unset" 0 "changed" plogctl topic alter orders --unset max.message.bytes
 j "is the default again" 'all(.[]; .["max.message.bytes"] == 1048588)' \
 	plogctl partition show orders
@@ -232,9 +233,9 @@ t "counts at once" 0 "" becomes 13 start_of old
 plogctl instance set --retention-check-ms 300000 >/dev/null
 t "not root: no retention" 1 "CAP_NET_ADMIN" as_nobody plogctl retention run old
 plogctl topic delete old >/dev/null
-t "delete" 0 "deleted" plogctl topic delete a_b
-t "nothing is left of it" 2 "" ls $dir/a_b-0 $dir/a_b.topic
-t "delete again" 1 'no topic "a_b"' plogctl topic delete a_b
+t "delete" 0 "deleted" plogctl topic delete gone
+t "nothing is left of it" 2 "" ls $dir/gone-0 $dir/gone.topic
+t "delete again" 1 'no topic "gone"' plogctl topic delete gone
 
 # ---- the library ----
 
@@ -323,6 +324,19 @@ j "describe by the daemon" '.partitions == 3 and .config == {"segment.ms":"5000"
 	.mode == "0640" and .uid == 65534' plogctl topic describe relay
 j "the module was told" 'all(.[]; .["segment.ms"] == 5000 and (.compact | not))' \
 	plogctl partition show relay
+t "a name that differs only by . and _: Kafka's error" 1 "differ only by.*INVALID_TOPIC_EXCEPTION" \
+	plogctl topic create a_b
+t "as many partitions: Kafka's error" 1 "can only grow.*INVALID_PARTITIONS" \
+	plogctl topic alter relay --partitions 3
+t "a partition that is not there" 1 "UNKNOWN_TOPIC_OR_PARTITION" \
+	plogctl topic alter relay --partition 3 --mode 0600
+t "one partition's own mode, by the daemon" 0 "changed" \
+	plogctl topic alter relay --partition 1 --mode 0666
+j "the daemon tells it" '.overrides == [{"partition":1,"uid":65534,"gid":0,"mode":"0666"}]' \
+	plogctl topic describe relay
+t "a mode for all ends it" 0 "changed" plogctl topic alter relay --mode 0640
+j "which the daemon tells" '.overrides == null and .mode == "0640"' plogctl topic describe relay
+j "and the module has" 'all(.[]; .mode == "0640")' plogctl partition show relay
 t "no growth beyond plog.max.partitions" 1 "max.partitions|POLICY_VIOLATION" \
 	plogctl topic alter relay --partitions 50 --set segment.ms=6000 --mode 0666
 j "the topic is as it was before that" '.partitions == 3 and .config == {"segment.ms":"5000"} and
@@ -382,7 +396,7 @@ t "monitor: saw the instance start and stop, partitions open and close" 0 "^true
 	jq -s 'any(.[]; .event == "instance" and .state == "running") and
 	any(.[]; .event == "instance" and .state == "stopped") and
 	any(.[]; .topic == "orders" and .partition == 2 and .state == "online") and
-	any(.[]; .topic == "a_b" and .state == "closed")' "$work/events"
+	any(.[]; .topic == "gone" and .state == "closed")' "$work/events"
 t "and files that are to be deleted, by a daemon" 0 "^true$" \
 	jq -s 'any(.[]; .event == "retired" and .topic == "going" and .partition == 0) and
 	all(.[]; .event != "retired" or .topic != "old")' "$work/events"

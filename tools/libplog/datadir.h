@@ -132,6 +132,34 @@ struct datadir_owner datadir_topic_owner(const struct datadir_topic *topic, uint
 int datadir_topic_set_owner(struct datadir_topic *topic, uint32_t partition,
 			    const struct datadir_owner *owner);
 
+/**
+ * struct datadir_change - what an alteration changes of a topic
+ * @partitions: more than now; 0: as it is
+ * @set: configuration to set; NULL for none
+ * @unset, @unset_count: keys to take out
+ * @owner: which parts of it count tell @uid_set, @gid_set and @mode_set
+ * @partition: owner and mode of this one only; -1: of all, and those that single
+ *	partitions had of their own end
+ */
+struct datadir_change {
+	int64_t partitions;
+	const struct properties *set;
+	char **unset;
+	size_t unset_count;
+	struct datadir_owner owner;
+	bool uid_set, gid_set, mode_set;
+	int64_t partition;
+};
+
+/**
+ * datadir_topic_change() - a topic as it is after a change; nothing is written
+ *
+ * Return: 0; -EDOM (number of partitions); -ENOENT (no such partition); -EINVAL (the
+ * configuration); -ENOMEM.  After an error @topic is of no use.
+ */
+int datadir_topic_change(struct datadir_topic *topic, const struct datadir_change *change,
+			 struct plog_error *err);
+
 /* Kafka's rules: 1 to 249 of [a-zA-Z0-9._-], not "." or "..". 0 or -EINVAL. */
 int datadir_topic_name_check(const char *name, struct plog_error *err);
 /* Do the two differ only by . and _ (Kafka's metrics would mix them up)? */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topicconfig.h"
+
 /* ---- names ---- */
 
 int datadir_topic_name_check(const char *name, struct plog_error *err)
@@ -106,6 +108,61 @@ int datadir_topic_set_owner(struct datadir_topic *topic, uint32_t partition,
 	*at = (struct datadir_override){ .partition = partition, .owner = *owner };
 	topic->override_count++;
 	return 0;
+}
+
+/* ---- a change ---- */
+
+static int change_owner(struct datadir_topic *topic, const struct datadir_change *change,
+			struct plog_error *err)
+{
+	bool all = change->partition < 0;
+	struct datadir_owner owner;
+
+	if (!all && change->partition >= topic->partitions)
+		return plog_error_set(err, -ENOENT, "topic %s has no partition %" PRId64,
+				      topic->name, change->partition);
+	if (!change->uid_set && !change->gid_set && !change->mode_set)
+		return 0;
+	owner = all ? topic->owner : datadir_topic_owner(topic, change->partition);
+	if (change->uid_set)
+		owner.uid = change->owner.uid;
+	if (change->gid_set)
+		owner.gid = change->owner.gid;
+	if (change->mode_set)
+		owner.mode = change->owner.mode;
+	if (all) {
+		topic->owner = owner;
+		topic->override_count = 0;
+	} else if (datadir_topic_set_owner(topic, change->partition, &owner)) {
+		return plog_error_set(err, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int datadir_topic_change(struct datadir_topic *topic, const struct datadir_change *change,
+			 struct plog_error *err)
+{
+	int ret;
+
+	if (change->partitions && change->partitions <= topic->partitions)
+		return plog_error_set(err, -EDOM, "topic %s has %" PRIu32 " partitions; their "
+				      "number can only grow", topic->name, topic->partitions);
+	if (change->partitions > DATADIR_PARTITIONS_MAX)
+		return plog_error_set(err, -EDOM, "topic %s: at most %d partitions", topic->name,
+				      DATADIR_PARTITIONS_MAX);
+	if (change->partitions)
+		topic->partitions = change->partitions;
+	for (size_t i = 0; i < change->unset_count; i++)
+		if (!properties_unset(&topic->config, change->unset[i]) &&
+		    !topicconfig_find(change->unset[i]))
+			return plog_error_set(err, -EINVAL, "topic %s has no configuration "
+					      "\"%s\"", topic->name, change->unset[i]);
+	if (change->set && properties_merge(&topic->config, change->set))
+		return plog_error_set(err, -ENOMEM, "out of memory");
+	ret = topicconfig_check_all(&topic->config, err);
+	if (ret)
+		return ret == -ENOENT ? -EINVAL : ret;
+	return change_owner(topic, change, err);
 }
 
 /* ---- the topic's file ---- */

@@ -355,19 +355,6 @@ void partition_list_add(struct partition_list *list, const char *topic, uint32_t
 
 /* ---- topics, by one of two ways ---- */
 
-/* What "topic create" and "topic alter" change. */
-struct topic_change {
-	bool owner_set, mode_set;
-	struct datadir_owner owner;
-	bool uid_set, gid_set;
-	bool partition_set;
-	uint32_t partition;	/* owner and mode of this one only */
-	uint32_t partitions;	/* 0: as it is */
-	struct properties set;
-	char **unset;
-	size_t unset_count;
-};
-
 /* topic_local.c: no daemon, we do the directory work */
 int local_topic_create(struct net *net, const char *label, struct datadir_topic *topic,
 		       struct plog_error *err);
@@ -378,7 +365,7 @@ int local_topic_read(const char *label, const char *name, struct datadir_topic *
 int local_topic_delete(struct net *net, const char *label, const char *name,
 		       struct plog_error *err);
 int local_topic_alter(struct net *net, const char *label, const char *name,
-		      const struct topic_change *change, struct datadir_topic *topic,
+		      const struct datadir_change *change, struct datadir_topic *topic,
 		      struct plog_error *err);
 
 /* topic_remote.c: the daemon does it; topics are initialized by the call */
@@ -388,7 +375,7 @@ int remote_topic_list(struct net *net, struct datadir_topic **topics, size_t *co
 int remote_topic_read(struct net *net, const char *name, struct datadir_topic *topic,
 		      struct plog_error *err);
 int remote_topic_delete(struct net *net, const char *name, struct plog_error *err);
-int remote_topic_alter(struct net *net, const char *name, const struct topic_change *change,
+int remote_topic_alter(struct net *net, const char *name, const struct datadir_change *change,
 		       struct datadir_topic *topic, struct plog_error *err);
 
 /* ---- commands ---- */

@@ -418,13 +418,8 @@ int topic_delete(struct ctl *ctl)
 
 /* ---- alter ---- */
 
-static void change_clear(struct topic_change *change)
-{
-	properties_clear(&change->set);
-	free(change->unset);
-}
-
-static int take_alter(const struct ctl *ctl, struct topic_change *change, struct plog_error *err)
+static int take_alter(const struct ctl *ctl, struct datadir_change *change,
+		      struct properties *set, struct plog_error *err)
 {
 	const char *owner = option_value(ctl, "--owner"), *mode = option_value(ctl, "--mode");
 	const char *partitions = option_value(ctl, "--partitions");
@@ -433,14 +428,16 @@ static int take_alter(const struct ctl *ctl, struct topic_change *change, struct
 	int ret;
 
 	memset(change, 0, sizeof(*change));
-	ret = take_config(ctl, "--set", &change->set, err);
+	change->set = set;
+	change->partition = -1;
+	ret = take_config(ctl, "--set", set, err);
 	if (ret)
 		return ret;
 	change->unset = calloc(ctl->chosen_count + 1, sizeof(*change->unset));
 	if (!change->unset)
 		return plog_error_set(err, -ENOMEM, "out of memory");
 	while ((key = option_nth(ctl, "--unset", change->unset_count))) {
-		if (properties_get(&change->set, key))
+		if (properties_get(set, key))
 			return plog_error_set(err, -EINVAL, "--set and --unset of the same key %s",
 					      key);
 		change->unset[change->unset_count++] = (char *)key;
@@ -462,7 +459,6 @@ static int take_alter(const struct ctl *ctl, struct topic_change *change, struct
 	if (!ret && partition) {
 		ret = number_parse(partition, 0, DATADIR_PARTITIONS_MAX - 1, "--partition",
 				   &number, err);
-		change->partition_set = true;
 		change->partition = number;
 		if (!ret && !owner && !mode)
 			ret = plog_error_set(err, -EINVAL, "--partition needs --owner or --mode");
@@ -475,13 +471,15 @@ static int take_alter(const struct ctl *ctl, struct topic_change *change, struct
 int topic_alter(struct ctl *ctl)
 {
 	struct datadir_topic topic = { 0 };
-	struct topic_change change;
+	struct properties set = { 0 };
+	struct datadir_change change;
 	struct plog_error err;
 	struct place place;
 	int ret;
 
-	if (take_alter(ctl, &change, &err)) {
-		change_clear(&change);
+	if (take_alter(ctl, &change, &set, &err)) {
+		properties_clear(&set);
+		free(change.unset);
 		return fail_usage(ctl, "%s", err.text);
 	}
 	ret = place_open(&place, &err);
@@ -494,7 +492,8 @@ int topic_alter(struct ctl *ctl)
 		json_print(topic_json(&topic), false);
 	else if (!ret)
 		printf("topic %s changed\n", topic.name);
-	change_clear(&change);
+	properties_clear(&set);
+	free(change.unset);
 	datadir_topic_clear(&topic);
 	net_close(place.net);
 	return ret ? fail(&err) : EXIT_OK;

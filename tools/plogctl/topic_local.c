@@ -88,7 +88,7 @@ static void unserve(struct net *net, const char *topic)
 	partition_list_free(&now);
 }
 
-static int warn_collision(struct datadir *dir, const char *name, struct plog_error *err)
+static int check_collision(struct datadir *dir, const char *name, struct plog_error *err)
 {
 	struct datadir_topic *topics;
 	size_t count;
@@ -96,12 +96,13 @@ static int warn_collision(struct datadir *dir, const char *name, struct plog_err
 
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; !ret && i < count; i++)
 		if (datadir_topic_names_collide(name, topics[i].name))
-			warn("topic names %s and %s differ only by '.' and '_'; metrics may mix "
-			     "them up", name, topics[i].name);
+			ret = plog_error_set(err, -EEXIST, "topic names %s and %s differ only by "
+					     "'.' and '_', which is not allowed: metrics would "
+					     "mix them up", name, topics[i].name);
 	datadir_topics_free(topics, count);
-	return 0;
+	return ret;
 }
 
 int local_topic_create(struct net *net, const char *label, struct datadir_topic *topic,
@@ -113,7 +114,7 @@ int local_topic_create(struct net *net, const char *label, struct datadir_topic 
 	ret = begin(net, label, &dir, err);
 	if (ret)
 		return ret;
-	ret = warn_collision(dir, topic->name, err);
+	ret = check_collision(dir, topic->name, err);
 	if (!ret)
 		ret = datadir_topic_create(dir, topic, err);
 	if (!ret) {
@@ -188,62 +189,6 @@ int local_topic_delete(struct net *net, const char *label, const char *name,
 
 /* ---- alter ---- */
 
-static void change_owner(struct datadir_owner *owner, const struct topic_change *change)
-{
-	if (change->uid_set)
-		owner->uid = change->owner.uid;
-	if (change->gid_set)
-		owner->gid = change->owner.gid;
-	if (change->mode_set)
-		owner->mode = change->owner.mode;
-}
-
-static int apply_owner(struct datadir_topic *topic, const struct topic_change *change,
-		       struct plog_error *err)
-{
-	struct datadir_owner owner;
-
-	if (!change->uid_set && !change->gid_set && !change->mode_set)
-		return 0;
-	if (!change->partition_set) {
-		/* That of the topic holds for all: overrides of single partitions end. */
-		change_owner(&topic->owner, change);
-		topic->override_count = 0;
-		return 0;
-	}
-	if (change->partition >= topic->partitions)
-		return plog_error_set(err, -EINVAL, "topic %s has no partition %" PRIu32,
-				      topic->name, change->partition);
-	owner = datadir_topic_owner(topic, change->partition);
-	change_owner(&owner, change);
-	if (datadir_topic_set_owner(topic, change->partition, &owner))
-		return plog_error_set(err, -ENOMEM, "out of memory");
-	return 0;
-}
-
-static int apply(struct datadir_topic *topic, const struct topic_change *change,
-		 struct plog_error *err)
-{
-	int ret;
-
-	if (change->partitions) {
-		if (change->partitions <= topic->partitions)
-			return plog_error_set(err, -EINVAL, "topic %s has %" PRIu32 " partitions; "
-					      "their number can only grow", topic->name,
-					      topic->partitions);
-		topic->partitions = change->partitions;
-	}
-	for (size_t i = 0; i < change->unset_count; i++)
-		if (!properties_unset(&topic->config, change->unset[i]) &&
-		    !topicconfig_find(change->unset[i]))
-			return plog_error_set(err, -EINVAL, "topic %s has no configuration "
-					      "\"%s\"", topic->name, change->unset[i]);
-	if (properties_merge(&topic->config, &change->set))
-		return plog_error_set(err, -ENOMEM, "out of memory");
-	ret = topicconfig_check_all(&topic->config, err);
-	return ret ? ret : apply_owner(topic, change, err);
-}
-
 /* Partitions that are on their way out. */
 struct closing {
 	const char *topic;
@@ -301,7 +246,7 @@ static int grow(struct net *net, struct datadir *dir, const struct datadir_topic
 }
 
 int local_topic_alter(struct net *net, const char *label, const char *name,
-		      const struct topic_change *change, struct datadir_topic *topic,
+		      const struct datadir_change *change, struct datadir_topic *topic,
 		      struct plog_error *err)
 {
 	struct datadir_topic before = { 0 };
@@ -317,7 +262,7 @@ int local_topic_alter(struct net *net, const char *label, const char *name,
 	if (!ret)
 		ret = datadir_topic_read(dir, name, &before, err);
 	if (!ret)
-		ret = apply(topic, change, err);
+		ret = datadir_topic_change(topic, change, err);
 	if (!ret && topic->partitions > before.partitions)
 		ret = grow(net, dir, &before, topic, err);
 	else if (!ret)

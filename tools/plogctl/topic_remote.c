@@ -114,7 +114,8 @@ static int topic_parse(struct json_object *o, struct datadir_topic *topic,
 		}
 	}
 	if (json_object_object_get_ex(o, "cut", &cut) && json_object_get_boolean(cut))
-		warn("topic %s has more configuration than the daemon can tell: see its file", name);
+		warn("topic %s has more configuration, or owners of single partitions, than the daemon "
+		     "can tell: see its file", name);
 	return 0;
 bad:
 	datadir_topic_clear(topic);
@@ -260,7 +261,7 @@ int remote_topic_delete(struct net *net, const char *name, struct plog_error *er
 	return ret;
 }
 
-int remote_topic_alter(struct net *net, const char *name, const struct topic_change *change,
+int remote_topic_alter(struct net *net, const char *name, const struct datadir_change *change,
 		       struct datadir_topic *topic, struct plog_error *err)
 {
 	struct json_object *request = request_new("topic-alter"), *reply;
@@ -270,8 +271,8 @@ int remote_topic_alter(struct net *net, const char *name, const struct topic_cha
 	json_text(request, "topic", name);
 	if (change->partitions)
 		json_number(request, "partitions", change->partitions);
-	if (change->set.count)
-		json_put(request, "config", properties_json(&change->set));
+	if (change->set && change->set->count)
+		json_put(request, "config", properties_json(change->set));
 	if (change->unset_count) {
 		struct json_object *list = json_list();
 
@@ -285,7 +286,7 @@ int remote_topic_alter(struct net *net, const char *name, const struct topic_cha
 		json_number(request, "gid", change->owner.gid);
 	if (change->mode_set)
 		put_mode(request, change->owner.mode);
-	if (change->partition_set)
+	if (change->partition >= 0)
 		json_number(request, "partition", change->partition);
 	ret = ask(net, request, &reply, err);
 	return ret ? ret : take_topic(reply, topic, err);
