@@ -4,7 +4,7 @@
  *
  * Credentials: a directory is used under those of the task that handed it
  * over, and so are the files in it (f_cred), whoever appends.  Pages of the log
- * are charged to that task's memory cgroup.
+ * are charged to the memory cgroup of who handed over the instance's data directory.
  *
  * Freeze protection: a write takes it by trylock, and where that fails waits
  * killably, here, with the partition's append mutex held.  Nobody is stuck for
@@ -289,6 +289,14 @@ static struct mem_cgroup *hold_memcg(struct mem_cgroup *memcg)
 	memcg = get_mem_cgroup_from_mm(NULL);
 	set_active_memcg(old);
 	return memcg;
+}
+
+void plog_dir_charge_as(struct plog_dir *dir, const struct plog_dir *other)
+{
+	struct mem_cgroup *old = dir->memcg;
+
+	dir->memcg = hold_memcg(other->memcg);
+	mem_cgroup_put(old);
 }
 
 /*

@@ -349,6 +349,8 @@ int plog_part_add(struct plog_instance *inst, const char *topic, u32 index,
 		*why = "the directory belongs to a partition that is open or still closing";
 		goto out_free;
 	}
+	/* whoever makes a topic: the memory is the instance's */
+	plog_dir_charge_as(dir, inst->dir);
 	snprintf(name, sizeof(name), "%s-%u", topic, index);
 	part->log = plog_partition_create(name, dir, &setup->config, &part_events, part);
 	if (IS_ERR(part->log)) {

@@ -21,6 +21,12 @@ struct file *plog_file_filp(struct plog_file *file);
  */
 struct mem_cgroup *plog_file_charge(struct plog_file *file);
 
+/*
+ * The pages of files that are opened in @dir from now on are charged to the memory cgroup
+ * of who handed @other over. Before anybody else uses @dir.
+ */
+void plog_dir_charge_as(struct plog_dir *dir, const struct plog_dir *other);
+
 /**
  * plog_dir_claim() - take a directory for one user in the whole kernel
  *

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Whose memory a log is: the pages of its files are charged to the cgroup of whoever
- * handed the directory over, not of the writer or reader that happens to fill them.
+ * handed the instance's directory over, not of who made the topic, nor of the writer or
+ * reader that happens to fill them.
  */
 #include "fixture.h"
 
 #define ROOT	"/sys/fs/cgroup"
 #define OWNER	ROOT "/plog-owner"
+#define MAKER	ROOT "/plog-maker"
 #define USER	ROOT "/plog-user"
 #define CHUNK	(256 << 10)
 #define CHUNKS	64
@@ -138,6 +140,7 @@ FIXTURE_SETUP(memcg)
 	ASSERT_TRUE(!mkdir(OWNER, 0755) || errno == EEXIST) {
 		TH_LOG("%s: %s (is cgroup2 mounted?)", OWNER, strerror(errno));
 	}
+	ASSERT_TRUE(!mkdir(MAKER, 0755) || errno == EEXIST);
 	ASSERT_TRUE(!mkdir(USER, 0755) || errno == EEXIST);
 	ASSERT_LE(0, file_bytes(OWNER)) {
 		TH_LOG("no memory controller");
@@ -145,6 +148,7 @@ FIXTURE_SETUP(memcg)
 	/* handed over from there, and then left alone */
 	ASSERT_EQ(0, enter(OWNER));
 	ASSERT_EQ(0, instance_start(&self->in, NULL));
+	ASSERT_EQ(0, enter(MAKER));
 	ASSERT_EQ(0, instance_topic(&self->in, "t"));
 	ASSERT_EQ(0, enter(ROOT));
 }
@@ -154,6 +158,7 @@ FIXTURE_TEARDOWN(memcg)
 	EXPECT_EQ(0, instance_stop(&self->in));
 	instance_remove(&self->in);
 	EXPECT_EQ(0, rmdir(USER));
+	EXPECT_EQ(0, rmdir(MAKER));
 	EXPECT_EQ(0, rmdir(OWNER));
 }
 
