@@ -607,6 +607,11 @@ static void note(struct plog_segment *seg, struct pending *a)
 	for (; pos < end && !file_header(seg, pos, end, raw, &b); pos += b.size)
 		plog_segment_note(seg, plog_batch_last_offset(&b),
 				  b.count ? b.max_timestamp : -1, pos);
+	/* where that failed: whoever opens the segment finds which batch it was */
+	if (pos < end && a->max_timestamp > seg->max_timestamp) {
+		WRITE_ONCE(seg->max_timestamp, a->max_timestamp);
+		seg->max_timestamp_offset = a->last;
+	}
 }
 
 static int append_locked(struct plog_partition *p, struct pending *a,

@@ -273,6 +273,46 @@ static void test_appended_meanwhile(void **state)
 	assert_true(asked > 6);
 }
 
+static int reads;	/* that succeed */
+
+static int no_read(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	return op == SHIM_READ && !strcmp(name, FIRST_LOG) && reads-- <= 0 ? -EIO : 0;
+}
+
+/* A replica's batches that cannot be read again, once they are written, are as new as they said. */
+static void test_time_unread(void **state)
+{
+	int taken = 0;
+
+	(void)state;
+	env.config.retention_ms = DAY;
+	for (int i = 0; i < 16; i++) {
+		int64_t got;
+		size_t n = 0;
+
+		env_empty();
+		assert_int_equal(env_open(), 0);
+		for (int k = 0; k < 3; k++) {
+			uint8_t *at = env.buf + n;
+
+			n += make_batch(at, 1, 20, k, now_ms() - (k < 2 ? 3 * DAY : 0));
+			put_unaligned_be64(k, at);
+			put_unaligned_be32(0, at + 12);
+		}
+		reads = i;
+		shim_file_fault = no_read;
+		got = append_as(n, ITER, PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA);
+		shim_file_fault = NULL;
+		taken += got == 0;
+		assert_int_equal(plog_partition_retain(env.p), 0);
+		assert_int_equal(view().log_start, 0);
+		assert_int_equal(walk(PLOG_END_HW), got ? 0 : 3);
+		env_crash();
+	}
+	assert_in_range(taken, 4, 15);
+}
+
 /* ---- by size ---- */
 
 static void test_size(void **state)
@@ -1057,8 +1097,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_time), T(test_time_out_of_order), T(test_future), T(test_no_timestamp),
-		T(test_unlimited), T(test_all_expired), T(test_appended_meanwhile), T(test_size),
-		T(test_high_watermark),
+		T(test_unlimited), T(test_all_expired), T(test_appended_meanwhile),
+		T(test_time_unread), T(test_size), T(test_high_watermark),
 		T(test_high_watermark_inside), T(test_fenced), T(test_log_start),
 		T(test_log_start_read), T(test_log_start_not_saved), T(test_log_start_of_another),
 		 T(test_no_memory),
