@@ -11,6 +11,7 @@ read. Asks for plogd's memory, and whether it is there, as asked of lib.sh answe
 runs with socket.request.max.bytes=2000000, plog.request.arrival.ms=1000 and
 connections.max.idle.ms=3000.
 """
+import os
 import random
 import socket
 import struct
@@ -40,13 +41,16 @@ def rss():
 
 
 def peer(conn):
+    """Who that is in the log of the daemon, and where in it: a port comes again."""
     host, port = conn.s.getsockname()[:2]
-    return f"{host}:{port}"
+    return f"{host}:{port}", os.path.getsize(LOG)
 
 
 def lines_of(who):
+    name, since = who
     with open(LOG, errors="replace") as f:
-        return [x for x in f if f" {who}: " in x]
+        f.seek(since)
+        return [x for x in f if f" {name}: " in x]
 
 
 def one_line(who, *words):
@@ -55,7 +59,7 @@ def one_line(who, *words):
     while not lines_of(who) and time.time() < end:
         time.sleep(0.02)
     found = lines_of(who)
-    same(len(found), 1, f"lines about {who}: {found}")
+    same(len(found), 1, f"lines about {who[0]}: {found}")
     for word in words:
         if word not in found[0]:
             raise AssertionError(f"{word!r} is not in {found[0]!r}")
