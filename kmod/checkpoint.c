@@ -320,10 +320,10 @@ static int fits(struct finder *f, const struct plog_epochs *list, u32 i)
 	ret = batch_at(f, max_t(s64, e->start, f->from), &b);
 	if (ret < 0)
 		return ret;
-	if (ret && (i + 1 == list->count || b.base_offset < e[1].start) &&
-	    b.leader_epoch != e->epoch)
-		/* a later epoch than the last one is for add_from_log() */
-		return i + 1 == list->count && b.leader_epoch > e->epoch;
+	/* a later epoch than the last one is for add_from_log() */
+	if (ret && (i + 1 == list->count ? b.leader_epoch < e->epoch :
+		    b.base_offset < e[1].start && b.leader_epoch != e->epoch))
+		return 0;
 	/* one in which nothing was written is the state file's, and no later one can be */
 	if (!ret && f->known && e->epoch > f->p->saved.leader_epoch)
 		return 0;

@@ -505,6 +505,11 @@ static void test_rebuilt_with_gaps(void **state)
 	set_file("0\n6\n0 0\n1 5\n3 300\n4 400\n11 900\n12 1200\n");
 	assert_int_equal(env_open(), 0);
 	assert_string_equal(epochs(), "0:0 1:5 3:300 4:400 11:900 12:1200");
+	/* but not a last one that begins where a later one does, behind batches of its own */
+	env_crash();
+	set_file("0\n3\n1 7\n4 500\n11 1200\n");
+	assert_int_equal(env_open(), 0);
+	assert_string_equal(epochs(), "1:7 4:500 11:900 12:1200");
 }
 
 static void test_more_epochs_than_are_kept(void **state)
