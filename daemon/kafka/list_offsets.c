@@ -105,10 +105,11 @@ static int16_t answer_simple(struct request *req, struct offsets *o, struct part
 		return KERR_FENCED_LEADER_EPOCH;
 	if (part->in->current_leader_epoch > state->leader_epoch)
 		return KERR_UNKNOWN_LEADER_EPOCH;
-	if (at < LIST_OFFSETS_LATEST_TIERED ||
+	if (at < LIST_OFFSETS_EARLIEST_PENDING_UPLOAD ||
 	    (at == LIST_OFFSETS_MAX_TIMESTAMP && version < 7) ||
 	    (at == LIST_OFFSETS_EARLIEST_LOCAL && version < 8) ||
-	    (at == LIST_OFFSETS_LATEST_TIERED && version < 9))
+	    (at == LIST_OFFSETS_LATEST_TIERED && version < 9) ||
+	    (at == LIST_OFFSETS_EARLIEST_PENDING_UPLOAD && version < 11))
 		return KERR_UNSUPPORTED_VERSION;
 	switch (at) {
 	case LIST_OFFSETS_LATEST:
@@ -122,6 +123,7 @@ static int16_t answer_simple(struct request *req, struct offsets *o, struct part
 		out->leader_epoch = log_epoch_at(log, state->log_start);
 		break;
 	case LIST_OFFSETS_LATEST_TIERED:
+	case LIST_OFFSETS_EARLIEST_PENDING_UPLOAD:
 		break;
 	default:
 		part->log = log;

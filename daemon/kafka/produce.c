@@ -275,7 +275,14 @@ static void aim(struct produce *p, struct part *part, const struct produce_reque
 		part->out->error_code = KERR_INVALID_REQUIRED_ACKS;
 		return;
 	}
-	part->topic = topics_find(b->topics, in->name);
+	if (p->req->header.version >= 13)
+		part->topic = topics_find_id(b->topics, &in->topic_id);
+	else
+		part->topic = topics_find(b->topics, in->name);
+	if (!part->topic && p->req->header.version >= 13) {
+		part->out->error_code = KERR_UNKNOWN_TOPIC_ID;
+		return;
+	}
 	if (!part->topic || part->in->index < 0 ||
 	    (uint32_t)part->in->index >= part->topic->partitions) {
 		part->out->error_code = KERR_UNKNOWN_TOPIC_OR_PARTITION;
@@ -324,6 +331,7 @@ void handle_produce(struct request *req)
 		int32_t count = in->partitions.n < 0 ? 0 : in->partitions.n;
 
 		out->name = in->name;
+		out->topic_id = in->topic_id;
 		out->partitions.n = count;
 		out->partitions.v = codec_new_array(&req->arena,
 						    &schema_produce_response_partition, count);

@@ -7,11 +7,11 @@ const struct api api_table[] = {
 	 * Produce 0 to 2 carry the old message formats and are refused; they are offered all
 	 * the same, because librdkafka before 2.11 silently stops compressing otherwise.
 	 */
-	{ API_PRODUCE, "Produce", 0, 11, 3, 9, false,
+	{ API_PRODUCE, "Produce", 0, 13, 3, 9, false,
 	  &schema_produce_request, &schema_produce_response },
 	{ API_FETCH, "Fetch", 4, 18, 4, 12, false,
 	  &schema_fetch_request, &schema_fetch_response },
-	{ API_LIST_OFFSETS, "ListOffsets", 1, 10, 1, 6, false,
+	{ API_LIST_OFFSETS, "ListOffsets", 1, 11, 1, 6, false,
 	  &schema_list_offsets_request, &schema_list_offsets_response },
 	{ API_METADATA, "Metadata", 0, 13, 0, 9, false,
 	  &schema_metadata_request, &schema_metadata_response },

@@ -45,7 +45,8 @@ struct produce_request_partition {
 };
 
 struct produce_request_topic {
-	struct kstr name;
+	struct kstr name;		/* to 12 */
+	struct kuuid topic_id;		/* 13+ */
 	KARRAY(struct produce_request_partition) partitions;
 };
 
@@ -73,7 +74,8 @@ struct produce_response_partition {
 };
 
 struct produce_response_topic {
-	struct kstr name;
+	struct kstr name;		/* to 12 */
+	struct kuuid topic_id;		/* 13+ */
 	KARRAY(struct produce_response_partition) partitions;
 };
 
@@ -180,6 +182,7 @@ enum list_offsets_timestamp {
 	LIST_OFFSETS_MAX_TIMESTAMP = -3,	/* 7+ */
 	LIST_OFFSETS_EARLIEST_LOCAL = -4,	/* 8+ */
 	LIST_OFFSETS_LATEST_TIERED = -5,	/* 9+ */
+	LIST_OFFSETS_EARLIEST_PENDING_UPLOAD = -6,	/* 11+, KIP-1023 */
 };
 
 struct list_offsets_request_partition {

@@ -11,7 +11,8 @@ SCHEMA(produce_request_partition, "PartitionProduceData");
 
 #define S struct produce_request_topic
 static const struct field produce_request_topic_fields[] = {
-	STRING(name, "Name", 0, LAST),
+	STRING(name, "Name", 0, 12, IGNORABLE),
+	UUID(topic_id, "TopicId", 13, LAST, IGNORABLE),
 	ARRAY(partitions, "PartitionData", produce_request_partition, 0, LAST),
 };
 #undef S
@@ -69,7 +70,8 @@ SCHEMA(produce_response_partition, "PartitionProduceResponse");
 
 #define S struct produce_response_topic
 static const struct field produce_response_topic_fields[] = {
-	STRING(name, "Name", 0, LAST),
+	STRING(name, "Name", 0, 12, IGNORABLE),
+	UUID(topic_id, "TopicId", 13, LAST, IGNORABLE),
 	ARRAY(partitions, "PartitionResponses", produce_response_partition, 0, LAST),
 };
 #undef S

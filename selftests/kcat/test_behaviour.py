@@ -153,7 +153,7 @@ def topic_ids():
 
 def check_times(t):
     wanted = {2: (0, 2), 3: (1, 4), 5: (2, 6), 8: (3, 8), 9: (-1, -1), -2: (0, -1), -1: (4, -1)}
-    for version in (1, 2, 4, 5, 6, 7, 10):
+    for version in (1, 2, 4, 5, 6, 7, 10, 11):
         for when, (offset, at) in wanted.items():
             p = C.list_offsets(version, t, when)
             same((p["error"], p["offset"], p["time"]), (0, offset, at), f"v{version} of {when}")
@@ -167,6 +167,12 @@ def times_in_batches():
         C.append(t, batch([b"x"], [when]))
     check_times(t)
     same(C.list_offsets(7, t, -3)["offset"], 3, "largest time")
+    # of remote storage: there is none
+    for when, since in ((-5, 9), (-6, 11)):
+        p = C.list_offsets(since, t, when)
+        same((p["error"], p["offset"], p["epoch"]), (0, -1, -1), f"{when}")
+        same(C.list_offsets(since - 1, t, when)["error"], 35, f"{when} too early")
+    same(C.list_offsets(11, t, -7)["error"], 35)
 
 
 def times_in_one_batch():
@@ -761,15 +767,20 @@ def acks():
 
 def produce_versions():
     t = topic("versions")
-    for n, version in enumerate(range(3, 12)):
-        same(C.produce(version, t, [(0, batch([b"x"]))])[0]["base"], n, f"version {version}")
+    tid = C.metadata(12, [t])["topics"][t]["id"]
+    for n, version in enumerate(range(3, 14)):
+        told = tid if version >= 13 else t
+        got = C.produce(version, told, [(0, batch([b"x"]))])
+        same(got[0]["base"], n, f"version {version}")
+        same(got["id" if version >= 13 else "name"], told)
+    same(C.produce(13, bytes(15) + b"\1", [(0, batch([b"x"]))])[0]["error"], 100, "no such id")
+    same(C.produce(13, tid, [(7, batch([b"x"]))])[7]["error"], 3, "no such partition")
     for version in list(range(4, 13)):
         f = C.fetch(version, [(t, 0, 0)])["parts"][(t, 0)]
-        same((f["error"], len(values(f["data"]))), (0, 9), f"Fetch {version}")
-    tid = C.metadata(12, [t])["topics"][t]["id"]
+        same((f["error"], len(values(f["data"]))), (0, 11), f"Fetch {version}")
     for version in range(13, 19):
         f = C.fetch(version, [(tid, 0, 0)])["parts"][(tid, 0)]
-        same((f["error"], len(values(f["data"]))), (0, 9), f"Fetch {version}")
+        same((f["error"], len(values(f["data"]))), (0, 11), f"Fetch {version}")
     same(C.fetch(13, [(b"y" * 16, 0, 0)])["parts"][(b"y" * 16, 0)]["error"], 100)
 
 

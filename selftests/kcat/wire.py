@@ -349,13 +349,15 @@ class Conn:
 
     def produce_body(self, version, topic, parts, acks=-1):
         w = W(version >= 9)
-        w.string(None).i16(acks).i32(5000).count(1).string(topic).count(len(parts))
+        w.string(None).i16(acks).i32(5000).count(1)
+        w = w.raw(topic) if version >= 13 else w.string(topic)
+        w.count(len(parts))
         for index, data in parts:
             w.i32(index).blob(data).tags()
         return w.tags().tags().b
 
     def produce(self, version, topic, parts, acks=-1):
-        """parts: [(index, bytes)]. {index: {error, base, time, start, records, message}}"""
+        """parts: [(index, bytes)], topic: its id from 13 on. {index: {error, base, time, start, records, message}}"""
         body = self.produce_body(version, topic, parts, acks)
         return parse_produce(self.call(PRODUCE, version, body), version)
 
@@ -606,7 +608,7 @@ def parse_produce(r, version):
         out[p["index"]] = p
 
     def topic(r):
-        r.string()
+        out["id" if version >= 13 else "name"] = r.raw(16) if version >= 13 else r.string()
         r.array(part)
         r.tags()
     r.array(topic)

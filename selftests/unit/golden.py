@@ -22,7 +22,7 @@ import uuid
 from kio.serial import entity_writer
 
 APIS = [
-    ("produce", 0, range(3, 12)), ("fetch", 1, range(4, 19)), ("list_offsets", 2, range(1, 11)),
+    ("produce", 0, range(3, 14)), ("fetch", 1, range(4, 19)), ("list_offsets", 2, range(1, 12)),
     ("metadata", 3, range(0, 14)), ("find_coordinator", 10, range(0, 3)),
     ("api_versions", 18, range(0, 5)),
     ("create_topics", 19, range(2, 8)), ("delete_topics", 20, range(1, 7)),
