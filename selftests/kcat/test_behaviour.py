@@ -772,7 +772,7 @@ def produce_versions():
         told = tid if version >= 13 else t
         got = C.produce(version, told, [(0, batch([b"x"]))])
         same(got[0]["base"], n, f"version {version}")
-        same(got["id" if version >= 13 else "name"], told)
+        same(got.topic, told)
     same(C.produce(13, bytes(15) + b"\1", [(0, batch([b"x"]))])[0]["error"], 100, "no such id")
     same(C.produce(13, tid, [(7, batch([b"x"]))])[7]["error"], 3, "no such partition")
     for version in list(range(4, 13)):

@@ -588,8 +588,13 @@ def parse_api_versions(r, version):
     return out
 
 
+class Produced(dict):
+    """What is told of each partition of a topic, and of which topic: its name or id."""
+    topic = None
+
+
 def parse_produce(r, version):
-    out = {}
+    out = Produced()
 
     def bad(r):
         b = (r.i32(), r.string())
@@ -608,7 +613,7 @@ def parse_produce(r, version):
         out[p["index"]] = p
 
     def topic(r):
-        out["id" if version >= 13 else "name"] = r.raw(16) if version >= 13 else r.string()
+        out.topic = r.raw(16) if version >= 13 else r.string()
         r.array(part)
         r.tags()
     r.array(topic)
