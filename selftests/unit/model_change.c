@@ -247,10 +247,13 @@ static void cut_nothing(void)
 		model_cut_epochs(&m, m.end);
 }
 
-/* A truncation to @to said @err; what goes may be a segment whose files are renamed now. */
+/*
+ * A truncation to @to said @err; what goes may be a segment whose files are renamed now,
+ * and where all goes the log begins anew with a name whose files may just be deleted.
+ */
 static int truncated(s64 to, s64 want, s64 got, int err)
 {
-	if (err == -EBUSY && m.swap_first >= 0)
+	if (err == -EBUSY && (m.swap_first >= 0 || m.taken == to))
 		return 0;
 	/* where compaction has left a gap before a segment, the log may end behind it */
 	if (!err && got > want && got <= to && got == plog_active(env.p)->base)
