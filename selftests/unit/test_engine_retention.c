@@ -939,137 +939,6 @@ static void test_many_emptied(void **state)
 	plog_segments_max = PLOG_SEGMENTS_MAX;
 }
 
-/* ---- flush policies ---- */
-
-static s64 point(void)
-{
-	s64 at;
-
-	spin_lock(&env.p->point_lock);
-	at = env.p->recovery_point;
-	spin_unlock(&env.p->point_lock);
-	return at;
-}
-
-static void test_flush_messages(void **state)
-{
-	(void)state;
-	assert_int_equal(env_open(), 0);
-	put(5, 10, 0);
-	assert_int_equal(point(), 0);
-	env.config.flush_messages = 10;
-	assert_int_equal(plog_partition_configure(env.p, &env.config), 0);
-	put(4, 10, 0);
-	assert_int_equal(point(), 0);
-	put(1, 10, 0);
-	assert_int_equal(point(), 10);
-	put(9, 10, 0);
-	assert_int_equal(point(), 10);
-	put(9, 10, 0);
-	assert_int_equal(point(), 28);
-	env.config.flush_messages = 1;
-	assert_int_equal(plog_partition_configure(env.p, &env.config), 0);
-	put(1, 10, 0);
-	assert_int_equal(point(), 29);
-}
-
-static int refuse_log(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
-{
-	return op == SHIM_SYNC && strstr(name, ".log") ? -EIO : 0;
-}
-
-static void test_flush_fails(void **state)
-{
-	(void)state;
-	env.config.flush_messages = 2;
-	assert_int_equal(env_open(), 0);
-	assert_int_equal(put(1, 10, 0), 0);
-	shim_file_fault = refuse_log;
-	assert_int_equal(put(1, 10, 0), -EIO);
-	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
-	assert_int_equal(view().log_end, 2);
-	assert_int_equal(put(1, 10, 0), -EROFS);
-}
-
-static enum shim_file_op refused_op;
-static int refused_with;
-
-static int refuse(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
-{
-	return op == refused_op && !strcmp(name, FIRST_LOG) ? refused_with : 0;
-}
-
-/* What was appended and not synced is told by one error, which says nothing else. */
-static void test_flush_lacks(void **state)
-{
-	static const int lacks[] = { -ENOMEM, -ENFILE, -EMFILE };
-	unsigned int idle_max = plog_segment_idle_max;
-	s64 base;
-
-	(void)state;
-	env.config.flush_messages = 1;
-	assert_int_equal(env_open(), 0);
-	assert_int_equal(put(1, 10, 0), 0);
-	/* the first segment is synced and its files are closed; a sync opens it again */
-	plog_segment_idle_max = 0;
-	assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
-	flush_work(&env.p->flush_work);
-	refused_op = SHIM_OPEN;
-	for (int i = 0; i < 3; i++) {
-		refused_with = lacks[i];
-		shim_file_fault = refuse;
-		assert_int_equal(put(1, 10, 0), -EIO);
-		shim_file_fault = NULL;
-		assert_int_equal(view().state, PLOG_PARTITION_ONLINE);
-		assert_int_equal(view().log_end, i + 2);
-		assert_int_equal(point(), 1);
-	}
-	plog_segment_idle_max = idle_max;
-	assert_int_equal(put(1, 10, 0), 4);
-	assert_int_equal(point(), 5);
-	env_close();
-	env_empty();
-	assert_int_equal(env_open(), 0);
-	/* a disk that is full only when it is synced, as over a network */
-	refused_op = SHIM_SYNC;
-	refused_with = -ENOSPC;
-	shim_file_fault = refuse;
-	assert_int_equal(put(1, 10, 0), -EIO);
-	assert_int_equal(view().log_end, 1);
-	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
-	assert_int_equal(view().error, ENOSPC);
-}
-
-static void wait_point(s64 wanted)
-{
-	for (int i = 0; i < 20000 && point() < wanted; i++)
-		usleep(1000);
-	assert_int_equal(point(), wanted);
-}
-
-static void test_flush_ms(void **state)
-{
-	(void)state;
-	env.config.flush_ms = 1;
-	assert_int_equal(env_open(), 0);
-	put(3, 10, 0);
-	wait_point(3);
-	put(3, 10, 0);
-	wait_point(6);
-	/* written down too: an unclean stop checks from there on */
-	env.config.flush_ms = INT64_MAX - 1;
-	assert_int_equal(plog_partition_configure(env.p, &env.config), 0);
-	put(3, 10, 0);
-	mutex_lock(&env.p->state_lock);
-	assert_true(env.p->saved.recovery_point >= 3);
-	mutex_unlock(&env.p->state_lock);
-	/* a close does not wait for a clock that is far from over */
-	env_crash();
-	assert_int_equal(env_open(), 0);
-	assert_true(point() >= 3);
-	assert_int_equal(walk(PLOG_END_HW), 9);
-}
-
 static void test_ranges(void **state)
 {
 	const char *what;
@@ -1101,11 +970,9 @@ int main(void)
 		T(test_time_unread), T(test_size), T(test_high_watermark),
 		T(test_high_watermark_inside), T(test_fenced), T(test_log_start),
 		T(test_log_start_read), T(test_log_start_not_saved), T(test_log_start_of_another),
-		 T(test_no_memory),
-		T(test_emptied), T(test_reopened), T(test_pinned), T(test_taken),
-		T(test_done_while_emptied), T(test_same_name), T(test_segments_max),
-		T(test_many_emptied), T(test_flush_messages), T(test_flush_fails),
-		T(test_flush_lacks), T(test_flush_ms), T(test_ranges),
+		T(test_no_memory), T(test_emptied), T(test_reopened), T(test_pinned),
+		T(test_taken), T(test_done_while_emptied), T(test_same_name),
+		T(test_segments_max), T(test_many_emptied), T(test_ranges),
 	};
 
 	return cmocka_run_group_tests_name("engine retention", tests, NULL, NULL);
