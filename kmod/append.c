@@ -580,9 +580,7 @@ static void publish(struct plog_partition *p, struct plog_segment *seg, struct p
 	plog_publish_end(p);
 	if (a->epochs) {
 		/* the headers say it too: the file may follow with the next save */
-		mutex_lock(&p->state_lock);
-		p->epochs_dirty = true;
-		mutex_unlock(&p->state_lock);
+		plog_epoch_noted(p);
 		plog_epoch_free(old);
 		a->epochs = NULL;
 	}

@@ -42,8 +42,8 @@ static bool is_first(struct plog_partition *p)
 
 bool plog_epochs_unsaved(struct plog_partition *p, s64 log_end)
 {
-	return p->epochs_dirty && (p->epochs_pending || p->saved.epochs_crc || log_end ||
-				   !is_first(p));
+	return READ_ONCE(p->epochs_dirty) &&
+	       (READ_ONCE(p->epochs_pending) || p->saved.epochs_crc || log_end || !is_first(p));
 }
 
 void plog_epoch_free(struct plog_epochs *list)
@@ -61,13 +61,19 @@ int plog_epoch_snapshot(struct plog_partition *p, struct plog_epoch_text *t)
 	size_t room;
 
 	lockdep_assert_held(&p->state_lock);
+	/* before the list is looked at: pairs with plog_epoch_noted() */
+	WRITE_ONCE(p->epochs_dirty, false);
+	smp_mb();
 	for (;;) {
 		room = plog_epoch_text_size(count);
 		t->text = kvmalloc(room, GFP_KERNEL);
-		if (!t->text)
+		if (!t->text) {
+			WRITE_ONCE(p->epochs_dirty, true);
 			return -ENOMEM;
+		}
 		rcu_read_lock();
-		list = p->epochs_pending ? p->epochs_next : rcu_dereference(p->epochs);
+		list = smp_load_acquire(&p->epochs_pending) ? p->epochs_next :
+							      rcu_dereference(p->epochs);
 		have = list ? list->count : 0;
 		if (have <= count) {
 			t->len = plog_epoch_format(list, READ_ONCE(p->pub.log_start), t->text,
@@ -109,10 +115,28 @@ int plog_epoch_write(struct plog_partition *p, const struct plog_epoch_text *t)
 	return err;
 }
 
-static void settle(struct plog_partition *p)
+void plog_epoch_noted(struct plog_partition *p)
 {
-	p->epochs_next = NULL;
-	p->epochs_pending = false;
+	/* the list before the mark: who takes the mark away and looks then finds one of the two */
+	smp_mb();
+	WRITE_ONCE(p->epochs_dirty, true);
+}
+
+bool plog_epoch_pending(struct plog_partition *p, s32 *epoch, s64 *start)
+{
+	bool pending;
+
+	lockdep_assert_held(&p->state_lock);
+	/* once it is settled the list may be replaced, and freed after a grace period */
+	rcu_read_lock();
+	pending = smp_load_acquire(&p->epochs_pending);
+	if (pending) {
+		*epoch = p->epoch_next;
+		*start = plog_epoch_last(p->epochs_next) == *epoch ?
+			 plog_epoch_last_start(p->epochs_next) : -1;
+	}
+	rcu_read_unlock();
+	return pending;
 }
 
 int plog_epoch_prepare(struct plog_partition *p, struct plog_epochs *next, s32 epoch)
@@ -123,23 +147,26 @@ int plog_epoch_prepare(struct plog_partition *p, struct plog_epochs *next, s32 e
 	if (mutex_lock_killable(&p->state_lock))
 		return -EINTR;
 	p->epochs_next = next;
-	p->epochs_pending = true;
 	p->epoch_next = epoch;
-	p->epochs_dirty = true;
+	WRITE_ONCE(p->epochs_pending, true);
+	WRITE_ONCE(p->epochs_dirty, true);
 	err = plog_save_locked(p, false, true);
 	if (err)
-		settle(p);
+		WRITE_ONCE(p->epochs_pending, false);
 	mutex_unlock(&p->state_lock);
 	if (!err)
 		p->clean_on_disk = false;
 	return err;
 }
 
+/*
+ * Without state_lock: a save under way may wait until a filesystem is thawed.  It sees
+ * that the change is pending, or else what was published before this.
+ */
 void plog_epoch_settle(struct plog_partition *p)
 {
-	mutex_lock(&p->state_lock);
-	settle(p);
-	mutex_unlock(&p->state_lock);
+	lockdep_assert_held(&p->lock);
+	smp_store_release(&p->epochs_pending, false);
 }
 
 struct plog_epochs *plog_epoch_install(struct plog_partition *p, struct plog_epochs *next,

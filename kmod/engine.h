@@ -154,9 +154,9 @@ struct plog_partition {
 
 	struct mutex state_lock;
 	struct plog_saved saved;	/* under state_lock */
-	bool epochs_dirty;		/* under state_lock: the file is not what it should be */
-	bool epochs_pending;		/* under state_lock: saves write the next two, */
-	struct plog_epochs *epochs_next;	/* which are not published yet */
+	bool epochs_dirty;		/* the file is not what it should be */
+	bool epochs_pending;		/* saves write the next two; set under state_lock */
+	struct plog_epochs *epochs_next;	/* not published yet; under state_lock and RCU */
 	s32 epoch_next;
 
 	struct mutex sync_lock;		/* one sync at a time, and no truncation beside it */

@@ -170,8 +170,14 @@ int plog_epoch_prepare(struct plog_partition *p, struct plog_epochs *next, s32 e
 struct plog_epochs *plog_epoch_install(struct plog_partition *p, struct plog_epochs *next,
 				       s32 epoch);
 
-/* What was prepared is published, or not wanted any more. */
+/* What was prepared is published. Under the append mutex; waits for nobody. */
 void plog_epoch_settle(struct plog_partition *p);
+
+/* Is a change pending, and what is the state file to say then? Under state_lock. */
+bool plog_epoch_pending(struct plog_partition *p, s32 *epoch, s64 *start);
+
+/* A list was published that no save knows of. Under the append mutex; waits for nobody. */
+void plog_epoch_noted(struct plog_partition *p);
 
 /* Free a list that readers may still see. */
 void plog_epoch_free(struct plog_epochs *list);

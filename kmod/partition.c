@@ -617,10 +617,14 @@ int plog_save_locked(struct plog_partition *p, bool clean, bool sync)
 	struct plog_epoch_text text;
 	struct plog_saved saved;
 	struct plog_look look;
-	bool epochs;
+	bool epochs, pending;
+	s64 epoch_start;
+	s32 epoch;
 	int err;
 
 	lockdep_assert_held(&p->state_lock);
+	/* first: what is no longer pending is published, and the look sees it */
+	pending = plog_epoch_pending(p, &epoch, &epoch_start);
 	plog_look(p, S64_MAX, &look);
 	if (!clean && look.pub.state == PLOG_PARTITION_CLOSED) {
 		/* a flush that comes late: the last word is spoken */
@@ -642,10 +646,9 @@ int plog_save_locked(struct plog_partition *p, bool clean, bool sync)
 	saved.max_timestamp = look.pub.max_timestamp;
 	saved.leader_epoch = look.pub.leader_epoch;
 	saved.epoch_start = look.pub.epoch_start;
-	if (p->epochs_pending) {
-		saved.leader_epoch = p->epoch_next;
-		saved.epoch_start = plog_epoch_last(p->epochs_next) == p->epoch_next ?
-				    plog_epoch_last_start(p->epochs_next) : -1;
+	if (pending) {
+		saved.leader_epoch = epoch;
+		saved.epoch_start = epoch_start;
 	}
 	spin_lock(&p->point_lock);
 	saved.recovery_point = p->recovery_point;
@@ -669,13 +672,14 @@ int plog_save_locked(struct plog_partition *p, bool clean, bool sync)
 	p->saved = saved;
 	if (sync)
 		WRITE_ONCE(p->state_durable, true);
-	if (epochs) {
-		err = plog_epoch_write(p, &text);
-		p->epochs_dirty = err;
-	}
-out_text:
 	if (epochs)
+		err = plog_epoch_write(p, &text);
+out_text:
+	if (epochs) {
+		if (err)
+			WRITE_ONCE(p->epochs_dirty, true);
 		kvfree(text.text);
+	}
 	return err;
 }
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A save of the state file that waits until a filesystem is thawed, as a worker's does,
+ * keeps nobody waiting who cannot be killed.  The save is played by a thread that holds
+ * its lock; who waits for it is found out by an alarm.
+ */
+#include "engine.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "../../kmod/engine.h"
+
+#define WAITS_S 20
+
+static struct {
+	pthread_t thread;
+	sem_t taken, thawed;
+	bool on;
+	bool armed;
+} save;
+
+static void *save_that_waits(void *arg)
+{
+	struct plog_partition *p = env.p;
+
+	(void)arg;
+	mutex_lock(&p->state_lock);
+	sem_post(&save.taken);
+	sem_wait(&save.thawed);
+	mutex_unlock(&p->state_lock);
+	return NULL;
+}
+
+static void freeze(void)
+{
+	assert_int_equal(pthread_create(&save.thread, NULL, save_that_waits, NULL), 0);
+	sem_wait(&save.taken);
+	save.on = true;
+	alarm(WAITS_S);
+}
+
+static void thaw(void)
+{
+	assert_true(save.on);
+	alarm(0);
+	save.on = false;
+	sem_post(&save.thawed);
+	pthread_join(save.thread, NULL);
+}
+
+static int lead(s32 epoch, uint32_t flags)
+{
+	struct plog_lead_args args = { .flags = flags, .epoch = epoch };
+
+	return plog_partition_lead(env.p, &args);
+}
+
+static int64_t follow(s64 offset, s32 epoch)
+{
+	size_t n = make_batch(env.buf, 1, 20, 1, 1000);
+
+	plog_batch_place(env.buf, offset, epoch);
+	return append_as(n, ITER, PLOG_APPEND_DAEMON | PLOG_APPEND_REPLICA);
+}
+
+/* Where the list of epochs says that @epoch ended. */
+static s64 end_of(s32 epoch)
+{
+	s32 asked = epoch, now;
+	s64 end;
+
+	assert_int_equal(plog_partition_epoch_end(env.p, &asked, &end, &now), 0);
+	return asked == epoch ? end : -1;
+}
+
+/* The header is the last thing that an append writes. */
+static int freeze_at_the_header(enum shim_file_op op, const char *name, u64 pos, size_t len,
+				size_t *done)
+{
+	if (op == SHIM_WRITE && len == PLOG_BATCH_HEADER && strstr(name, ".log") &&
+	    __atomic_exchange_n(&save.armed, false, __ATOMIC_ACQ_REL))
+		freeze();
+	return 0;
+}
+
+static void test_append_in_a_new_epoch(void **state)
+{
+	(void)state;
+	env.config.flags = PLOG_STATE_REPLICATED;
+	shim_file_fault = freeze_at_the_header;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(lead(7, PLOG_LEAD_REPLICATED), 0);
+	assert_int_equal(follow(0, 5), 0);
+	__atomic_store_n(&save.armed, true, __ATOMIC_RELEASE);
+	assert_int_equal(follow(1, 6), 1);
+	assert_int_equal(end_of(5), 1);
+	thaw();
+	/* the next save writes it down, and the one after has nothing to say */
+	assert_true(plog_flush(env.p));
+	assert_false(env.p->epochs_dirty);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(end_of(5), 1);
+	assert_int_equal(end_of(6), 2);
+	assert_int_equal(view().leader_epoch, 7);
+}
+
+/* What plog_partition_lead() does, with a save between the two. */
+static void test_change_of_epochs(void **state)
+{
+	struct plog_partition *p;
+	struct plog_epochs *list;
+
+	(void)state;
+	env.config.flags = PLOG_STATE_REPLICATED;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(lead(2, PLOG_LEAD_REPLICATED), 0);
+	assert_int_equal(follow(0, 2), 0);
+	p = env.p;
+	mutex_lock(&p->lock);
+	list = plog_epoch_list(p);
+	assert_int_equal(plog_epoch_prepare(p, list, 3), 0);
+	freeze();
+	plog_publish_begin(p);
+	plog_epoch_install(p, list, 3);
+	plog_publish_end(p);
+	plog_epoch_settle(p);
+	thaw();
+	mutex_unlock(&p->lock);
+	/* a change that a later one has replaced is not written any more */
+	assert_int_equal(lead(4, PLOG_LEAD_REPLICATED | PLOG_LEAD_LEADER), 0);
+	assert_int_equal(put(1, 20, 1), 1);
+	assert_true(plog_flush(p));
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().leader_epoch, 4);
+	assert_int_equal(end_of(2), 1);
+	assert_int_equal(end_of(4), 2);
+}
+
+static int setup(void **state)
+{
+	memset(&save, 0, sizeof(save));
+	sem_init(&save.taken, 0, 0);
+	sem_init(&save.thawed, 0, 0);
+	return env_setup(state);
+}
+
+/* A flush may still run, and look at what the teardown sets. */
+static int teardown(void **state)
+{
+	if (env.p)
+		env_close();
+	return env_teardown(state);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_append_in_a_new_epoch), T(test_change_of_epochs),
+	};
+
+	return cmocka_run_group_tests_name("engine waits", tests, NULL, NULL);
+}
