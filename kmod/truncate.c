@@ -658,9 +658,13 @@ int plog_partition_start_at(struct plog_partition *p, const struct plog_fence *f
 	err = plog_log_restart(p, *offset, *offset);
 	if (err && p->pub.log_start != *offset) {
 		/* whatever comes: nothing else may be written down meanwhile */
-		mutex_lock(&p->state_lock);
-		unsave_start_at(p, &before, true);
-		mutex_unlock(&p->state_lock);
+		if (mutex_lock_killable(&p->state_lock)) {
+			/* a save that waits for a thaw: as if the disk had refused this one */
+			plog_fence(p, -EINTR, "a log start could not be taken back");
+		} else {
+			unsave_start_at(p, &before, true);
+			mutex_unlock(&p->state_lock);
+		}
 	} else {
 		p->gaps_noted = true;
 	}

@@ -139,6 +139,51 @@ static void test_change_of_epochs(void **state)
 	assert_int_equal(end_of(4), 2);
 }
 
+/* The file of the segment that a log begins anew with cannot be made. */
+static int freeze_at_the_file(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			      size_t *done)
+{
+	if (op != SHIM_OPEN || strcmp(name, "00000000000000001000.log") ||
+	    !__atomic_exchange_n(&save.armed, false, __ATOMIC_ACQ_REL))
+		return 0;
+	freeze();
+	return -ENOSPC;
+}
+
+static void die_waiting(struct mutex *l)
+{
+	if (l == &env.p->state_lock && save.on)
+		shim_killed = true;
+}
+
+static void test_start_at_taken_back(void **state)
+{
+	struct plog_fence f = { .leader_epoch = 2 };
+	s64 at = 1000;
+
+	(void)state;
+	env.config.flags = PLOG_STATE_REPLICATED;
+	shim_file_fault = freeze_at_the_file;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(lead(2, PLOG_LEAD_REPLICATED), 0);
+	assert_int_equal(follow(0, 2), 0);
+	__atomic_store_n(&save.armed, true, __ATOMIC_RELEASE);
+	shim_locking = die_waiting;
+	assert_int_equal(plog_partition_start_at(env.p, &f, &at), -ENOSPC);
+	shim_locking = NULL;
+	shim_killed = false;
+	thaw();
+	/* it could not be taken back: nothing may be acknowledged that an open throws away */
+	assert_int_equal(view().state, PLOG_PARTITION_FENCED);
+	assert_int_equal(view().log_end, 1);
+	assert_int_equal(walk(PLOG_END_LEO), 1);
+	assert_int_equal(follow(1, 2), -EROFS);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().log_start, 1000);
+	assert_int_equal(view().log_end, 1000);
+}
+
 static int setup(void **state)
 {
 	memset(&save, 0, sizeof(save));
@@ -161,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_append_in_a_new_epoch), T(test_change_of_epochs),
+		T(test_start_at_taken_back),
 	};
 
 	return cmocka_run_group_tests_name("engine waits", tests, NULL, NULL);
