@@ -25,13 +25,17 @@ case_() {
 	fi
 }
 
-echo 1..20
+echo 1..22
 case_ "passes are counted" "2 passed, 0 failed, 0 skipped" 0 "printf '1..2\nok 1\nok 2 - x\n'"
 case_ "a plan may come last" "1 passed, 0 failed, 0 skipped" 0 "printf 'ok 1\n1..1\n'"
 case_ "streams add up" "3 passed, 0 failed, 0 skipped" 0 \
 	"printf '1..2\nok 1\nok 2\n1..1\nok 1\n'"
 case_ "a failed test" "1 passed, 1 failed, 0 skipped" 1 "printf '1..2\nok 1\nnot ok 2 - y\n'"
 case_ "a skipped test" "0 passed, 0 failed, 1 skipped" 0 "printf '1..1\nok 1 - z # SKIP no zstd\n'"
+case_ "a failed test that says skip" "0 passed, 1 failed, 0 skipped" 1 \
+	"printf '1..1\nnot ok 1 - z # SKIP no zstd\n'"
+case_ "and so says lib/tap" "1 passed, 0 failed, 0 skipped" 0 \
+	"selftests/lib/tap \"a=echo 1..1; echo 'not ok 1 - z # SKIP'\" >/dev/null || printf '1..1\nok 1\n'"
 case_ "a skipped suite" "0 passed, 0 failed, 1 skipped" 0 "exit 4"
 case_ "tests missing from a plan" "1 passed, 1 failed, 0 skipped" 1 "printf '1..3\nok 1\n'"
 case_ "the first of two streams cut" "2 passed, 1 failed, 0 skipped" 1 \
