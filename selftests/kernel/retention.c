@@ -431,7 +431,9 @@ TEST_F(retention, flushes_by_count_and_by_time)
 
 	ASSERT_EQ(0, SET(SEGMENT_JITTER_MS, 0));
 	ASSERT_EQ(0, SET(FLUSH_MESSAGES, 1));
-	ASSERT_TRUE(EVENTUALLY(put(self->batch, 1000) || fsyncs(nl)));
+	/* that is in force when a command behind it is done */
+	ASSERT_EQ(0, COMMAND(PARTITION_ROLL));
+	ASSERT_TRUE(EVENTUALLY(look(nl).segments == 6));
 	before = fsyncs(nl);
 	/* each append syncs, before it returns */
 	ASSERT_EQ(0, put(self->batch, 1000));
