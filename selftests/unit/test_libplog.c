@@ -411,9 +411,27 @@ static void damaged_headers(void **state)
 	b = maker_simple(0, 3, 10, &n);
 	maker_set16(b, n, AT_ATTRIBUTES, 1);	/* not gzip */
 	refuse(b, n);
+}
+
+/* The sum of base and delta wraps around, as in Kafka's clients and in plogd. */
+static void times_wrap(void **state)
+{
+	struct plog_walk *walk;
+	struct plog_record r;
+	uint8_t *b;
+	size_t n;
+
+	(void)state;
 	b = maker_simple(0, 3, 10, &n);
 	maker_set64(b, n, AT_BASE_TIMESTAMP, INT64_MAX);
-	refuse(b, n);
+	walk = walk_over(b, n);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(plog_walk_next(walk, &r), 1);
+		assert_true(r.timestamp == (i ? INT64_MIN + i - 1 : INT64_MAX));
+	}
+	assert_int_equal(plog_walk_next(walk, &r), 0);
+	plog_walk_free(walk);
+	free(b);
 }
 
 /* A batch of one record, made by @raw of the maker, in each codec. */
@@ -541,6 +559,7 @@ int main(void)
 		cmocka_unit_test(several_batches),
 		cmocka_unit_test(errors_stay),
 		cmocka_unit_test(damaged_headers),
+		cmocka_unit_test(times_wrap),
 		cmocka_unit_test(damaged_records),
 		cmocka_unit_test(compacted),
 		cmocka_unit_test(any_bytes),

@@ -357,11 +357,9 @@ static int parse_record(struct plog_walk *walk, struct plog_record *r)
 	r->leader_epoch = walk->leader_epoch;
 	r->codec = walk->attributes & WIRE_ATTR_CODEC;
 	r->log_append_time = walk->attributes & WIRE_ATTR_APPEND_TIME ? 1 : 0;
-	/* The sum of two numbers of a stranger's must not overflow. */
-	if (r->log_append_time)
-		r->timestamp = walk->max_time;
-	else if (__builtin_add_overflow(walk->base_time, time_delta, &r->timestamp))
-		return -EBADMSG;
+	/* The sum of two numbers of a stranger's wraps, as in Kafka's clients and in plogd. */
+	r->timestamp = r->log_append_time ? walk->max_time :
+		       (int64_t)((uint64_t)walk->base_time + (uint64_t)time_delta);
 	return 0;
 }
 
