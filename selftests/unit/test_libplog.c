@@ -350,6 +350,42 @@ static void errors_stay(void **state)
 	free(good);
 }
 
+/* What was given of a batch that failed says nothing about the one behind it. */
+static void passed_by_from(void **state)
+{
+	uint8_t *bad, *good, *both;
+	size_t bad_size, good_size;
+	struct plog_walk *walk;
+	struct plog_record r;
+	struct maker m;
+
+	(void)state;
+	maker_begin(&m);
+	maker_record(&m, 1, NULL, 0, "a", 1);
+	maker_record(&m, 2, NULL, 0, "b", 1);
+	maker_record_raw(&m, 0, 0, 9, NULL, -1, "c", 1, 0);	/* offset beyond the last */
+	bad = maker_end(&m, 0, &bad_size);
+	good = maker_simple(0, 3, 5, &good_size);
+	maker_set64(good, good_size, AT_BASE_OFFSET, 3);
+	both = malloc(bad_size + good_size);
+	memcpy(both, bad, bad_size);
+	memcpy(both + bad_size, good, good_size);
+	walk = walk_over(both, bad_size + good_size);
+	assert_int_equal(plog_walk_next(walk, &r), 1);
+	assert_int_equal(plog_walk_next(walk, &r), 1);
+	assert_int_equal(plog_walk_next(walk, &r), -EBADMSG);
+	plog_walk_from(walk, 3);
+	for (int i = 3; i < 6; i++) {
+		assert_int_equal(plog_walk_next(walk, &r), 1);
+		assert_int_equal(r.offset, i);
+	}
+	assert_int_equal(plog_walk_next(walk, &r), 0);
+	plog_walk_free(walk);
+	free(both);
+	free(bad);
+	free(good);
+}
+
 static void refuse(uint8_t *batch, size_t size)
 {
 	struct plog_walk *walk = walk_over(batch, size);
@@ -558,6 +594,7 @@ int main(void)
 		cmocka_unit_test(golden),
 		cmocka_unit_test(several_batches),
 		cmocka_unit_test(errors_stay),
+		cmocka_unit_test(passed_by_from),
 		cmocka_unit_test(damaged_headers),
 		cmocka_unit_test(times_wrap),
 		cmocka_unit_test(damaged_records),

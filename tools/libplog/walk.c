@@ -62,6 +62,14 @@ static void close_batch(struct plog_walk *walk)
 	walk->size = 0;
 }
 
+/* The open batch is done with, and the next one's turn. */
+static void leave_batch(struct plog_walk *walk)
+{
+	walk->pos += walk->size;
+	walk->resume = -1;
+	close_batch(walk);
+}
+
 void plog_walk_free(struct plog_walk *walk)
 {
 	if (!walk)
@@ -366,7 +374,6 @@ static int parse_record(struct plog_walk *walk, struct plog_record *r)
 /* All records were given: nothing may follow them. */
 static int end_batch(struct plog_walk *walk)
 {
-	size_t size = walk->size;
 	uint8_t byte;
 	int ret = 0;
 
@@ -379,11 +386,8 @@ static int end_batch(struct plog_walk *walk)
 	} else if (!(walk->attributes & WIRE_ATTR_CODEC) && walk->at != walk->end) {
 		ret = -EBADMSG;
 	}
-	if (!ret) {
-		close_batch(walk);
-		walk->resume = -1;
-		walk->pos += size;
-	}
+	if (!ret)
+		leave_batch(walk);
 	return ret;
 }
 
@@ -412,8 +416,7 @@ int plog_walk_next(struct plog_walk *walk, struct plog_record *record)
 			if (ret < 0)
 				break;
 			if (ret) {
-				walk->pos += walk->size;
-				close_batch(walk);
+				leave_batch(walk);
 				continue;
 			}
 		}
