@@ -4,6 +4,7 @@
 
     seeds.py FUZZER FOLDER
 """
+import gzip
 import os
 import struct
 import sys
@@ -75,6 +76,74 @@ def fuzz_log():
         offset = last + 1
         yield struct.pack(">HHH", len(index), len(times), 0) + index + times + log
         yield struct.pack(">HHH", 0, 0, 0) + log[:-3]
+
+
+def varint(v):
+    v, out = v << 1 ^ v >> 63, b""
+    while v >= 0x80:
+        out += bytes([v & 0x7f | 0x80])
+        v >>= 7
+    return out + bytes([v])
+
+
+def record(delta, key=b"k", value=b"v", time=0, headers=()):
+    def text(b):
+        return varint(-1) if b is None else varint(len(b)) + b
+    body = b"\0" + varint(time) + varint(delta) + text(key) + text(value) + varint(len(headers))
+    body += b"".join(text(k) + text(v) for k, v in headers)
+    return varint(len(body)) + body
+
+
+def batch(records, last, attributes=0, producer=-1, base=0, time=1000):
+    body = b"".join(records)
+    crc = struct.pack(">hiqqqhii", attributes, last, time, time, producer, 0, 0, len(records)) + body
+    return struct.pack(">qiibI", base, 49 + len(body), 3, 2, crc32c(crc)) + crc
+
+
+def fuzz_walk():
+    # flags: right 1, compress 2, ascend 4, filter 8 16, codec 32 64 128
+    def seed(flags, script, log, batches):
+        return bytes([flags, len(script), len(log)]) + script + log + batches
+    some = [record(0), record(1, None, b"", headers=[(b"h", None), (b"", b"x" * 90)]), record(4)]
+    some = [batch(some, 5, codec) for codec in range(5)]
+    for raw in golden():
+        for codec in range(6):
+            yield seed(codec << 5, b"", b"", raw)
+    for raw in some:
+        for codec in 0, 1, 3:
+            yield seed(codec << 5 | 7, b"", b"", raw + some[0])
+    # next, out of memory, from, skip, the same bytes or fewer
+    script = bytes([6, 0x04, 0x1c, 1, 5, 6, 0x2c, 0, 0x53, 0, 0x3e, 1, 0xc0, 6, 0x0b, 1, 2, 6, 6, 1, 0])
+    yield seed(7, script, b"", b"".join(some))
+    yield seed(7, script, b"", b"".join(golden()) + b"x" * 20)
+    # a record that is none behind one that is
+    yield seed(5, bytes([6, 6, 6, 1, 0x80 | 2, 6]), b"", batch([record(0), b"\1"], 2) + some[0])
+    # gzip in two members; zstd with windows of 1 KiB, 16 MiB, and one that is too large
+    two = record(0) + record(1)
+    packed = [gzip.compress(two[:9], mtime=0) + gzip.compress(two[9:], mtime=0)]
+    packed += [bytes([0x28, 0xb5, 0x2f, 0xfd, 0, window, len(two) << 3 | 1, 0, 0]) + two
+               for window in (0, 0x70, 0x98)]
+    for codec, p in zip((1, 4, 4, 4), packed):
+        yield seed(1, b"", b"", batch([p[:5], p[5:]], 1, codec))
+    # a number of headers that are not there
+    yield seed(5, b"", b"", batch([b"\x12\0\0\0\1\1" + varint(1 << 25)], 0))
+    # more than the library's window at once, and a record that is
+    long = [b"".join(record(i, value=b"x" * n) for i, n in enumerate(sizes))
+            for sizes in ((40000, 9, 30000, 50000), (150000, 3))]
+    for body, n in zip(long, (4, 2)):
+        p = gzip.compress(body, mtime=0)
+        yield seed(1, b"", b"", batch([p[:9]] + [p[9:]] + [b""] * (n - 2), n - 1, 1))
+    # a sum of times that wraps
+    yield seed(1 | 2 << 5, b"", b"", batch([record(0, time=-(1 << 62))], 0, time=-(3 << 61)))
+    # transactions: one aborted, one committed, one that never ended; a marker
+    txn = [batch([record(0)], 0, 0x10 | i % 3, 1 + i % 3) for i in range(8)]
+    txn.insert(5, batch([record(0, b"\0\0\0\0", b"\0" * 6)], 0, 0x30, 1))
+    log = bytes([0xf0 | 5, 0x80 | 13, 9, 4 | 3, 0x10 | 6, 10, 0x40 | 5])
+    for kind in 1, 2, 3:
+        for answers in b"", bytes([0x6e, 1, 0, 0xf1, 0x6e, 0xe3, 0x25, 3, 0x1e, 0xf0, 0x41]):
+            yield seed(7 | kind << 3, answers, log, b"".join(txn))
+    # so many markers that some are forgotten
+    yield seed(0x11, bytes(v for i in range(0, 256, 7) for v in (0x45, i)), bytes([5, 10] * 120), b"")
 
 
 def fuzz_text():
