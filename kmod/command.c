@@ -240,6 +240,10 @@ static int retired(struct genl_info *info, bool done)
 				 "there is no retired segment of this base offset");
 	else if (err == -EBUSY)
 		NL_SET_ERR_MSG(extack, "somebody reads the segment, or its time has not come");
+	else if (err == -EAGAIN)
+		NL_SET_ERR_MSG(extack, "the partition is still opening");
+	else if (err == -ENODEV)
+		NL_SET_ERR_MSG(extack, "the partition is not open");
 	plog_part_put(part);
 out:
 	plog_instance_put(inst);

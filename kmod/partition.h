@@ -495,7 +495,10 @@ struct plog_retired_info {
 	enum plog_retired_state state;
 };
 
-/* Call @fn for each with an id of at least @from, by id; it must not sleep, and ends by non-zero. */
+/*
+ * Call @fn for each with an id of at least @from, by id; it must not sleep, and ends by non-zero.
+ * For none while the partition is not open.
+ */
 int plog_partition_retired(struct plog_partition *p, u64 from,
 			   int (*fn)(void *arg, const struct plog_retired_info *info), void *arg);
 
@@ -503,7 +506,8 @@ int plog_partition_retired(struct plog_partition *p, u64 from,
  * plog_partition_retired_take() - become the one who deletes
  * @taker: not 0; one who comes later takes over what an earlier one left
  *
- * Never sleeps.  Return: 0, -ENOENT, -EBUSY (it is held or delayed).
+ * Never sleeps.  Return: 0, -ENOENT, -EBUSY (it is held or delayed), -EAGAIN (the
+ * partition is still opening), -ENODEV (it is closed, or could not be opened).
  */
 int plog_partition_retired_take(struct plog_partition *p, s64 base, u64 taker);
 

@@ -137,6 +137,18 @@ static enum plog_retired_state state_of(const struct plog_retired *r, s64 now)
 	return r->emptied ? PLOG_RETIRED_EMPTIED : PLOG_RETIRED_READY;
 }
 
+/*
+ * Is the list for others to see?  An open may forget it and look again, and its log may
+ * come to have a segment of a name that was on it; one that is closed leaves its
+ * directory to others.
+ */
+static int check_listed(const struct plog_partition *p)
+{
+	int err = plog_check_state(p);
+
+	return err == -EROFS ? 0 : err;
+}
+
 int plog_partition_retired(struct plog_partition *p, u64 from,
 			   int (*fn)(void *arg, const struct plog_retired_info *info), void *arg)
 {
@@ -144,6 +156,8 @@ int plog_partition_retired(struct plog_partition *p, u64 from,
 	struct plog_retired *r;
 	int ret = 0;
 
+	if (check_listed(p))
+		return 0;
 	spin_lock(&p->retired_lock);
 	list_for_each_entry(r, &p->retired, list) {
 		struct plog_retired_info info = {
@@ -168,8 +182,10 @@ int plog_partition_retired_take(struct plog_partition *p, s64 base, u64 taker)
 {
 	s64 now = plog_uptime_ms();
 	struct plog_retired *r;
-	int err = 0;
+	int err = check_listed(p);
 
+	if (err)
+		return err;
 	spin_lock(&p->retired_lock);
 	r = find(p, base);
 	if (!r) {

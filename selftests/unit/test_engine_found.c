@@ -533,6 +533,47 @@ static void test_lead_without_memory(void **state)
 	assert_int_equal(env_open(), 0);
 }
 
+static int count_one(void *arg, const struct plog_retired_info *info)
+{
+	++*(int *)arg;
+	return 0;
+}
+
+/* Who deletes is not patient: he tries at each step of an open. */
+static int taken_early;
+
+static int take_while_opening(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			      size_t *done)
+{
+	if (view().state != PLOG_PARTITION_OPENING)
+		return 0;
+	if (!plog_partition_retired_take(env.p, 5, 1))
+		taken_early++;
+	assert_int_equal(plog_partition_retired(env.p, 0, count_one, &taken_early), 0);
+	return 0;
+}
+
+/* Nothing is given away that an open has listed: it may make a segment of that name yet. */
+static void test_taken_while_opening(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(5, 100, 0), 0);
+	roll();
+	assert_int_equal(start_log_at(5), 0);
+	env_crash();
+	shim_file_fault = take_while_opening;
+	taken_early = 0;
+	assert_int_equal(env_open(), 0);
+	shim_file_fault = NULL;
+	assert_int_equal(taken_early, 0);
+	assert_int_equal(view().log_start, 5);
+	assert_int_equal(put(5, 100, 0), 5);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(walk(PLOG_END_HW), 5);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, env_teardown)
 
 int main(void)
@@ -545,7 +586,7 @@ int main(void)
 		T(test_emptied_for_good), T(test_epoch_below_the_start),
 		T(test_marker_below_the_scan), T(test_swap_of_the_last_producer),
 		T(test_last_producer_swapped_unnoted), T(test_cut_without_memory),
-		T(test_lead_without_memory),
+		T(test_lead_without_memory), T(test_taken_while_opening),
 	};
 
 	return cmocka_run_group_tests_name("engine, as the model found it", tests, NULL, NULL);
