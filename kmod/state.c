@@ -30,6 +30,7 @@ static u32 slot_crc(const u8 *raw)
 
 static int decode(const u8 *raw, struct plog_saved *s)
 {
+	s64 unstable, producer, marker;
 	u32 flags;
 
 	if (memcmp(raw, MAGIC, 8) || slot_crc(raw) != get_unaligned_le32(raw + CRC_AT))
@@ -54,15 +55,16 @@ static int decode(const u8 *raw, struct plog_saved *s)
 	s->epoch_start = get_unaligned_le64(raw + 92);
 	s->epochs_crc = get_unaligned_le32(raw + 220);
 	s->settled.offset = get_unaligned_le64(raw + 140);
-	s->settled.first_unstable = get_unaligned_le64(raw + 148);
-	s->settled.first_unstable = s->settled.first_unstable ? s->settled.first_unstable - 1 :
-								S64_MAX;
-	s->settled.last_producer = (s64)get_unaligned_le64(raw + 156) - 1;
-	s->settled.last_marker = (s64)get_unaligned_le64(raw + 164) - 1;
-	if (s->settled.offset < 0 || s->settled.first_unstable < 0 ||
-	    s->settled.last_producer < -1 || s->settled.last_marker < -1)
+	unstable = get_unaligned_le64(raw + 148);
+	producer = get_unaligned_le64(raw + 156);
+	marker = get_unaligned_le64(raw + 164);
+	if (s->settled.offset < 0 || unstable < 0 || producer < 0 || marker < 0)
 		return -ENOENT;
-	if (s->log_start < 0 || s->recovery_point < 0 || s->high_watermark < s->log_start)
+	s->settled.first_unstable = unstable ? unstable - 1 : S64_MAX;
+	s->settled.last_producer = producer - 1;
+	s->settled.last_marker = marker - 1;
+	if (s->log_start < 0 || s->recovery_point < 0 || s->high_watermark < s->log_start ||
+	    s->leader_epoch < 0 || s->epoch_start < -1)
 		return -ENOENT;
 	return 0;
 }
