@@ -74,8 +74,16 @@ def fuzz_log():
         times += struct.pack(">qI", 1000 + offset, last)
         log += struct.pack(">q", offset) + raw[8:]
         offset = last + 1
-        yield struct.pack(">HHH", len(index), len(times), 0) + index + times + log
-        yield struct.pack(">HHH", 0, 0, 0) + log[:-3]
+        yield struct.pack(">HHHH", len(index), len(times), 0, 0) + index + times + log
+        yield struct.pack(">HHHH", 0, 0, 0, 0) + log[:-3]
+        # with the CRCs put right; behind a clean mark (1) and without it, and Kafka's (8)
+        for flags, epochs in (1 | 4, b"0\n1\n0 0\n"), (4, b"0\n2\n0 0\n3 7\n"), (8, b""):
+            state = b"plogstat" + struct.pack("<IIqqqqqqqqqiq", 1, flags, 1, 0, offset, 0, offset, 0,
+                                              len(log), len(log), 1600000000000, 0, 0)
+            state = state.ljust(140, b"\0") + struct.pack("<qqqq", 0, 0, 0, 0)
+            state = state.ljust(512, b"\0")
+            yield struct.pack(">HHHH", 0x8000 | len(index), len(times), 0x8000 | len(state),
+                              len(epochs)) + index + times + state + epochs + log
 
 
 def varint(v):
