@@ -273,8 +273,15 @@ int plog_check_fence(const struct plog_partition *p, s32 leader_epoch, u64 incar
  */
 int plog_begin(struct plog_partition *p, const struct plog_fence *f);
 
-/* The largest timestamp of the table, under the append mutex; opens files. */
+/*
+ * The largest timestamp of the table, under the append mutex.  Opens the files of each
+ * segment whose times are not known: after a clean open, and where plog_learn_times() did
+ * not go before, as many as there are (a truncation, which nobody appends beside).
+ */
 s64 plog_max_timestamp(struct plog_partition *p);
+
+/* Have the times of all segments known that take no appends. Under sync_lock alone. */
+void plog_learn_times(struct plog_partition *p);
 
 /* roll.c, under the append mutex */
 
@@ -492,7 +499,9 @@ void plog_retired_free(struct plog_partition *p);
  *
  * What readers hold of them is void.  For a log that begins anew: it may come to
  * the same offsets, and an open would find two logs in one directory.  Under the
- * append mutex.  Return: 0, or an error of the files.
+ * append mutex, for as many as are listed, which has no bound but what was retired
+ * within file.delete.delay.ms: three cuts and a sync each.  Nobody appends to a log
+ * that is given up.  Return: 0, or an error of the files.
  */
 int plog_retired_empty_all(struct plog_partition *p);
 
@@ -531,7 +540,13 @@ s64 plog_unstable_latest(const struct plog_partition *p);
 /* The high watermark was published: the ends of transactions below it count. */
 void plog_unstable_replicated(struct plog_partition *p);
 
-/* The last offset of the last batch below @below that has a producer id, -1: none. */
+/*
+ * The last offset of the last batch below @below that has a producer id, -1: none.
+ *
+ * Walks headers back from there, to the start of the log where none has one; a fatal
+ * signal ends it.  Under the append mutex for a truncation that takes the last one away,
+ * which nobody appends beside, and for a swap that does: writers wait for that.
+ */
 int plog_unstable_last_producer(struct plog_partition *p, const struct plog_table *table,
 				s64 below, s64 *last);
 

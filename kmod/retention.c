@@ -151,6 +151,9 @@ int plog_retire_below(struct plog_partition *p)
 		err = measure(p, &gone);
 	if (err || !gone.count)
 		goto out;
+	/* the largest of what stays will be looked for: not while writers wait */
+	if (gone.max_timestamp >= READ_ONCE(p->pub.max_timestamp))
+		plog_learn_times(p);
 	err = plog_begin(p, NULL);
 	if (err)
 		goto out;

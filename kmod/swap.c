@@ -288,6 +288,9 @@ int plog_partition_swap(struct plog_partition *p, const struct plog_fence *f,
 	if (mutex_lock_killable(&p->sync_lock))
 		goto out_unuse;
 	err = measure(p, args->first, &run);
+	/* the largest of what stays may be looked for: not while writers wait */
+	if (!err && run.max_timestamp >= READ_ONCE(p->pub.max_timestamp))
+		plog_learn_times(p);
 	if (!err)
 		err = plog_begin(p, f);
 	if (!err) {

@@ -138,6 +138,20 @@ out:
 	return ret < 0 ? (ret == -EBADMSG ? -EIO : ret) : 0;
 }
 
+/* Of a segment that takes no appends: are its times known? Opens it at most once. */
+static bool learn_times(struct plog_partition *p, struct plog_segment *seg)
+{
+	bool known = smp_load_acquire(&seg->times_known);
+
+	if (known || plog_segment_use(seg, p->dir))
+		return known;
+	mutex_lock(&seg->flock);
+	known = READ_ONCE(seg->active) || !plog_segment_times(seg, p->dir);
+	mutex_unlock(&seg->flock);
+	plog_segment_unuse(seg);
+	return known;
+}
+
 /* What cannot be learnt now, by a caller that is killed, leaves what is published. */
 s64 plog_max_timestamp(struct plog_partition *p)
 {
@@ -149,19 +163,30 @@ s64 plog_max_timestamp(struct plog_partition *p)
 	for (i = 0; i < table->count; i++) {
 		struct plog_segment *seg = table->seg[i];
 
-		if (plog_segment_use(seg, p->dir)) {
+		if (!seg->active && !learn_times(p, seg))
 			known = false;
-			continue;
-		}
-		mutex_lock(&seg->flock);
-		if (seg->active || !plog_segment_times(seg, p->dir))
-			max = max_t(s64, max, seg->max_timestamp);
 		else
-			known = false;
-		mutex_unlock(&seg->flock);
-		plog_segment_unuse(seg);
+			max = max_t(s64, max, READ_ONCE(seg->max_timestamp));
 	}
 	return known ? max : max_t(s64, max, p->pub.max_timestamp);
+}
+
+void plog_learn_times(struct plog_partition *p)
+{
+	s64 offset = 0;
+	bool more;
+
+	do {
+		struct plog_look look;
+
+		plog_look(p, offset, &look);
+		/* the times of the last one are its writer's */
+		more = look.seg && !look.active && !fatal_signal_pending(current);
+		if (more)
+			learn_times(p, look.seg);
+		offset = look.next;
+		plog_look_put(&look);
+	} while (more);
 }
 
 static void set_hw(struct plog_partition *p, s64 hw)

@@ -2,6 +2,7 @@
 /* Finding records by time. */
 #include "engine.h"
 
+#include "../../kmod/engine.h"
 
 static void expect(int line, s64 timestamp, bool max, s64 offset, s64 time, bool inside)
 {
@@ -398,6 +399,48 @@ static void test_visible_by_its_time(void **state)
 	check_four();
 }
 
+/* ---- the largest of what stays ---- */
+
+static __thread int opened, opened_locked;
+
+/* Is a file opened while this thread keeps writers away? */
+static int look_at_the_lock(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			    size_t *done)
+{
+	if (op != SHIM_OPEN || !strstr(name, ".log"))
+		return 0;
+	opened++;
+	if (mutex_trylock(&env.p->lock))
+		mutex_unlock(&env.p->lock);
+	else
+		opened_locked++;
+	return 0;
+}
+
+/* Retention looks for it where the newest has gone, in each segment: writers do not wait. */
+static void test_largest_beside_writers(void **state)
+{
+	s64 base, to = 1;
+	int i;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(put_at(1, 20, i, i ? 500 + i % 7 : 1000), i);
+		assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
+	}
+	env_close();
+	shim_file_fault = look_at_the_lock;
+	assert_int_equal(env_open(), 0);
+	opened = opened_locked = 0;
+	assert_int_equal(plog_partition_set_log_start(env.p, NULL, &to), 0);
+	shim_file_fault = NULL;
+	assert_int_equal(view().segments, 20);
+	assert_int_equal(view().max_timestamp, 506);
+	assert_true(opened >= 19);
+	assert_int_equal(opened_locked, 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, env_setup, env_teardown)
 
 int main(void)
@@ -406,7 +449,7 @@ int main(void)
 		T(test_batches), T(test_one_batch), T(test_compressed), T(test_out_of_order),
 		T(test_below_the_watermark), T(test_without_times), T(test_epoch_of_the_hit),
 		T(test_cut_at_the_start), T(test_empty_batches), T(test_append_time_compacted),
-		T(test_visible_by_its_time),
+		T(test_visible_by_its_time), T(test_largest_beside_writers),
 	};
 
 	return cmocka_run_group_tests_name("engine time", tests, NULL, NULL);
