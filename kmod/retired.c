@@ -48,6 +48,11 @@ static void free_one(struct plog_retired *r)
 	kfree(r);
 }
 
+/*
+ * A time beyond the end of the clock, as the largest file.delete.delay.ms gives, never
+ * comes: the files stay, and listed, until the next open finds them, which does not know
+ * when they were retired and lets them go.  So it is with Kafka.
+ */
 void plog_retired_add(struct plog_partition *p, struct plog_retired *r, u64 delay_ms)
 {
 	s64 now = plog_uptime_ms();

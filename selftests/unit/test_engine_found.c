@@ -574,6 +574,38 @@ static void test_taken_while_opening(void **state)
 	assert_int_equal(walk(PLOG_END_HW), 5);
 }
 
+static int note_state(void *arg, const struct plog_retired_info *info)
+{
+	*(enum plog_retired_state *)arg = info->state;
+	return 1;
+}
+
+/* A delay that never ends lasts until the log is opened again. */
+static void test_delay_without_end(void **state)
+{
+	enum plog_retired_state is;
+
+	(void)state;
+	env.config.file_delete_delay_ms = S64_MAX;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(5, 100, 0), 0);
+	roll();
+	assert_int_equal(put(5, 100, 0), 5);
+	assert_int_equal(start_log_at(5), 0);
+	shim_clock_ms += 1LL << 42;
+	shim_run_work();
+	assert_int_equal(plog_partition_retired(env.p, 0, note_state, &is), 1);
+	assert_int_equal(is, PLOG_RETIRED_DELAYED);
+	assert_int_equal(plog_partition_retired_take(env.p, 0, 1), -EBUSY);
+	assert_true(memdisk_size(FIRST_LOG) > 0);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	shim_run_work();
+	assert_int_equal(memdisk_size(FIRST_LOG), 0);
+	assert_int_equal(plog_partition_retired(env.p, 0, note_state, &is), 1);
+	assert_int_equal(is, PLOG_RETIRED_EMPTIED);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, env_teardown)
 
 int main(void)
@@ -587,6 +619,7 @@ int main(void)
 		T(test_marker_below_the_scan), T(test_swap_of_the_last_producer),
 		T(test_last_producer_swapped_unnoted), T(test_cut_without_memory),
 		T(test_lead_without_memory), T(test_taken_while_opening),
+		T(test_delay_without_end),
 	};
 
 	return cmocka_run_group_tests_name("engine, as the model found it", tests, NULL, NULL);
