@@ -748,10 +748,7 @@ int plog_partition_segments(struct plog_partition *p, s64 from,
 		info.base_offset = seg->base;
 		ret = plog_segment_use(seg, p->dir);
 		if (!ret) {
-			mutex_lock(&seg->flock);
-			if (!READ_ONCE(seg->active))
-				ret = plog_segment_times(seg, p->dir);
-			mutex_unlock(&seg->flock);
+			ret = plog_segment_learn(seg, p->dir);
 			info.bytes = look.active ? look.end : READ_ONCE(seg->end);
 			info.index_bytes = READ_ONCE(seg->index.e.count) * PLOG_INDEX_ENTRY;
 			info.timeindex_bytes =

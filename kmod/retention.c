@@ -82,9 +82,7 @@ static int measure(struct plog_partition *p, struct gone *gone)
 		err = plog_segment_use(r->seg, p->dir);
 		if (err)
 			return err;
-		mutex_lock(&r->seg->flock);
-		err = plog_segment_times(r->seg, p->dir);
-		mutex_unlock(&r->seg->flock);
+		err = plog_segment_learn(r->seg, p->dir);
 		r->bytes = READ_ONCE(r->seg->end);
 		gone->bytes += r->bytes;
 		gone->max_timestamp = max_t(s64, gone->max_timestamp,
@@ -307,10 +305,8 @@ static int time_breached(struct judge *j, struct plog_segment *seg, u64 bytes)
 	s64 newest;
 	int err;
 
-	mutex_lock(&seg->flock);
-	/* the times of the active one are its writer's, and known before its offsets are */
-	err = READ_ONCE(seg->active) ? 0 : plog_segment_times(seg, p->dir);
-	mutex_unlock(&seg->flock);
+	/* the times of the active one are known before its offsets are */
+	err = plog_segment_learn(seg, p->dir);
 	if (err)
 		return err;
 	newest = READ_ONCE(seg->max_timestamp);

@@ -804,6 +804,17 @@ int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir)
 	return err ? rebuild(seg) : learn_all_times(seg);
 }
 
+int plog_segment_learn(struct plog_segment *seg, struct plog_dir *dir)
+{
+	int err;
+
+	if (mutex_lock_killable(&seg->flock))
+		return -EINTR;
+	err = READ_ONCE(seg->active) ? 0 : plog_segment_times(seg, dir);
+	mutex_unlock(&seg->flock);
+	return err;
+}
+
 int plog_segment_cut(struct plog_segment *seg, struct plog_dir *dir, u64 pos, s64 offset)
 {
 	int err, bad;

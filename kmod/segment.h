@@ -214,6 +214,16 @@ void plog_segment_trim(struct plog_segment *seg);
 int plog_segment_times(struct plog_segment *seg, struct plog_dir *dir);
 
 /**
+ * plog_segment_learn() - the same by who does not hold flock; those of the active one are
+ * its writer's, and known
+ *
+ * In use by the caller.  Another may hold flock while it builds an index anew, on a
+ * frozen filesystem until that is thawed.  Return: 0, -EINTR (a fatal signal), -ENOMEM,
+ * or an error of the files.
+ */
+int plog_segment_learn(struct plog_segment *seg, struct plog_dir *dir);
+
+/**
  * plog_segment_cut() - cut the files where the batch at @pos with @offset begins
  *
  * @seg->end is @pos already.  In use by the caller, under the partition's mutex.

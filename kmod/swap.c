@@ -86,9 +86,7 @@ static int measure(struct plog_partition *p, s64 from, struct run *run)
 		}
 		err = plog_segment_use(look.seg, p->dir);
 		if (!err) {
-			mutex_lock(&look.seg->flock);
-			err = plog_segment_times(look.seg, p->dir);
-			mutex_unlock(&look.seg->flock);
+			err = plog_segment_learn(look.seg, p->dir);
 			run->bytes += READ_ONCE(look.seg->end);
 			run->max_timestamp = max_t(s64, run->max_timestamp,
 						   READ_ONCE(look.seg->max_timestamp));

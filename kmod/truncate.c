@@ -145,9 +145,7 @@ static bool learn_times(struct plog_partition *p, struct plog_segment *seg)
 
 	if (known || plog_segment_use(seg, p->dir))
 		return known;
-	mutex_lock(&seg->flock);
-	known = READ_ONCE(seg->active) || !plog_segment_times(seg, p->dir);
-	mutex_unlock(&seg->flock);
+	known = !plog_segment_learn(seg, p->dir);
 	plog_segment_unuse(seg);
 	return known;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A save of the state file that waits until a filesystem is thawed, as a worker's does,
- * keeps nobody waiting who cannot be killed.  The save is played by a thread that holds
- * its lock; who waits for it is found out by an alarm.
+ * or an index that is written then, keeps nobody waiting who cannot be killed.  They are
+ * played by a thread that holds their lock; who waits for it is found out by an alarm.
  */
 #include "engine.h"
 
@@ -15,6 +15,7 @@
 
 static struct {
 	pthread_t thread;
+	struct mutex *lock;
 	sem_t taken, thawed;
 	bool on;
 	bool armed;
@@ -22,18 +23,17 @@ static struct {
 
 static void *save_that_waits(void *arg)
 {
-	struct plog_partition *p = env.p;
-
 	(void)arg;
-	mutex_lock(&p->state_lock);
+	mutex_lock(save.lock);
 	sem_post(&save.taken);
 	sem_wait(&save.thawed);
-	mutex_unlock(&p->state_lock);
+	mutex_unlock(save.lock);
 	return NULL;
 }
 
-static void freeze(void)
+static void freeze(struct mutex *lock)
 {
+	save.lock = lock;
 	assert_int_equal(pthread_create(&save.thread, NULL, save_that_waits, NULL), 0);
 	sem_wait(&save.taken);
 	save.on = true;
@@ -47,6 +47,12 @@ static void thaw(void)
 	save.on = false;
 	sem_post(&save.thawed);
 	pthread_join(save.thread, NULL);
+}
+
+static void die_waiting(struct mutex *l)
+{
+	if (save.on && l == save.lock)
+		shim_killed = true;
 }
 
 static int lead(s32 epoch, uint32_t flags)
@@ -80,7 +86,7 @@ static int freeze_at_the_header(enum shim_file_op op, const char *name, u64 pos,
 {
 	if (op == SHIM_WRITE && len == PLOG_BATCH_HEADER && strstr(name, ".log") &&
 	    __atomic_exchange_n(&save.armed, false, __ATOMIC_ACQ_REL))
-		freeze();
+		freeze(&env.p->state_lock);
 	return 0;
 }
 
@@ -121,7 +127,7 @@ static void test_change_of_epochs(void **state)
 	mutex_lock(&p->lock);
 	list = plog_epoch_list(p);
 	assert_int_equal(plog_epoch_prepare(p, list, 3), 0);
-	freeze();
+	freeze(&env.p->state_lock);
 	plog_publish_begin(p);
 	plog_epoch_install(p, list, 3);
 	plog_publish_end(p);
@@ -146,14 +152,8 @@ static int freeze_at_the_file(enum shim_file_op op, const char *name, u64 pos, s
 	if (op != SHIM_OPEN || strcmp(name, "00000000000000001000.log") ||
 	    !__atomic_exchange_n(&save.armed, false, __ATOMIC_ACQ_REL))
 		return 0;
-	freeze();
+	freeze(&env.p->state_lock);
 	return -ENOSPC;
-}
-
-static void die_waiting(struct mutex *l)
-{
-	if (l == &env.p->state_lock && save.on)
-		shim_killed = true;
 }
 
 static void test_start_at_taken_back(void **state)
@@ -184,6 +184,45 @@ static void test_start_at_taken_back(void **state)
 	assert_int_equal(view().log_end, 1000);
 }
 
+/* An index that is built anew waits for the thaw, below a segment's lock. */
+static int ignore(void *arg, const struct plog_segment_info *info)
+{
+	return 0;
+}
+
+static void test_times(void **state)
+{
+	struct plog_fence f = { 0 };
+	struct plog_look look;
+	s64 base, at = 1;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(put(1, 20, i), i);
+		assert_int_equal(plog_partition_roll(env.p, NULL, &base), 0);
+	}
+	plog_look(env.p, 0, &look);
+	/* who builds one anew uses the segment: nobody else is the last to do so */
+	assert_int_equal(plog_segment_use(look.seg, env.p->dir), 0);
+	freeze(&look.seg->flock);
+	shim_locking = die_waiting;
+	assert_int_equal(plog_partition_segments(env.p, 0, ignore, NULL), -EINTR);
+	shim_killed = false;
+	/* the log start is on the disk, and what lies below it is for the next retention */
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &at), 0);
+	shim_killed = false;
+	assert_int_equal(view().segments, 4);
+	assert_int_equal(plog_partition_retain(env.p), -EINTR);
+	shim_locking = NULL;
+	shim_killed = false;
+	thaw();
+	plog_segment_unuse(look.seg);
+	plog_look_put(&look);
+	assert_int_equal(plog_partition_retain(env.p), 1);
+	assert_int_equal(view().segments, 3);
+}
+
 static int setup(void **state)
 {
 	memset(&save, 0, sizeof(save));
@@ -206,7 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_append_in_a_new_epoch), T(test_change_of_epochs),
-		T(test_start_at_taken_back),
+		T(test_start_at_taken_back), T(test_times),
 	};
 
 	return cmocka_run_group_tests_name("engine waits", tests, NULL, NULL);
