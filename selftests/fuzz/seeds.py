@@ -6,6 +6,7 @@
 """
 import gzip
 import os
+import re
 import struct
 import sys
 
@@ -157,6 +158,8 @@ def fuzz_walk():
 def fuzz_text():
     yield b"\x00cleanup.policy=compact\nretention.ms = 100\\\n  0\n# x\nkey:\\u0041\n"
     yield b"\x010\n2\nt 0 17\nu-x 3 18\n"
+    yield b"\x010\n2\nt 0 -1\nu-x 3 18\n"
+    yield b"\x010\n3\nt 2147483648 17\n"
     yield b"\x02node.id=1\nlog.dirs=/tmp/x\nlisteners=PLAINTEXT://127.0.0.1:9092\n"
     yield b"\x03AAAAAAAAAAAAAAAAAAAAAQ"
     yield b"\x04version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\n" \
@@ -169,8 +172,36 @@ def fuzz_text():
     body = struct.pack(">i", 2) + entries
     yield b"\x07" + struct.pack(">hI", 1, crc32c(body)) + body
     yield b"\x07" + struct.pack(">hI", 1, crc32c(b"\0" * 4)) + b"\0" * 4
-    yield b"\x0f" + struct.pack(">hI", 1, 0) + body
-    yield b"\x0f" + struct.pack(">hI", 1, 0) + struct.pack(">i", 3) + entries
+    yield b"\x17" + struct.pack(">hI", 1, 0) + body
+    yield b"\x17" + struct.pack(">hI", 1, 0) + struct.pack(">i", 3) + entries
+    # each key of the sample configuration, then all of them; those that are listed
+    with open(os.path.join(UNIT, "..", "..", "daemon", "plogd.properties")) as f:
+        keys = [line.lstrip("#") for line in f if re.match("#?[a-z0-9.]+=", line)]
+    for line in keys:
+        yield b"\x02" + line.encode()
+    yield b"\x02" + "".join(keys).encode()
+    yield b"\x02listeners=" + b",".join(b"L%d://h:1" % i for i in range(20)) + \
+        b"\nlistener.security.protocol.map=" + b",".join(b"L%d:PLAINTEXT" % i for i in range(20)) + \
+        b"\nno.such.key=1\n"
+    yield b"\x02listeners=A://[::1]:1, B://:2\nlistener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n" \
+        b"advertised.listeners=A://h:3,B://i:4\nplog.engine=process\nauto.create.topics.enable=false\n"
+
+    def parts(*all_parts):
+        return b"".join(struct.pack(">H", len(part)) + part for part in all_parts)
+    # in a partition's folder: what Kafka has left, and what a compaction has
+    log = [batch([record(0), record(1)], 4), batch([record(0)], 0, base=5)]
+    point = b"0\n1\nk 0 3\n"
+    yield b"\x08" + parts(point, point, point, b"0\n2\n0 0\n7 3\n", log[0], log[1])
+    yield b"\x08" + parts(b"", point, b"", b"", log[0], log[1], log[0] + log[1], b"")
+    yield b"\x08" + parts(b"", point, point, b"0\n0\n", log[0], log[1], log[0], log[1], log[0])
+    yield b"\x08" + parts(b"", point, point, b"", log[0], log[1], b"", log[1], log[0])
+    yield b"\x08" + parts(point, b"", b"", b"", b"\0" * 16 + b"\1" * 30, log[1])
+    yield b"\x08" + parts(point, b"", b"", b"0\n2\n3 0\n2147483648 1\n", log[0])
+    for flags in 1, 4, 5:
+        state = (b"plogstat" + struct.pack("<IIqqqq", 1, flags, 1, 0, 6, 0)).ljust(512, b"\0")
+        yield b"\x19" + parts(state, log[0], log[1], log[0], log[1])
+        yield b"\x19" + parts(state, log[0], log[1], log[0] + log[1])
+    yield b"\x09" + parts(b"x", log[0], log[1], log[0][:-1])
 
 
 def fuzz_relay():
