@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Seeds for the fuzzers, out of the messages and batches that the unit tests compare with.
+"""Seeds for the fuzzers, out of the messages and batches that the unit tests compare with, and
+what earlier runs have found (corpus/FUZZER.hex, see corpus.py).
 
-    seeds.py FUZZER FOLDER
+    seeds.py FUZZER FOLDER [--alone]
 """
 import gzip
 import os
@@ -10,7 +11,8 @@ import re
 import struct
 import sys
 
-UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit")
+HERE = os.path.dirname(os.path.abspath(__file__))
+UNIT = os.path.join(HERE, "..", "unit")
 # the version from which an answer's header has tagged fields; ApiVersions' never has
 FLEXIBLE = {0: 9, 1: 12, 2: 6, 3: 9, 10: 3, 18: 99, 19: 5, 20: 4, 21: 2, 23: 4}
 
@@ -259,12 +261,23 @@ def fuzz_swap():
     yield b"\x01"
 
 
+def kept(name):
+    path = os.path.join(HERE, "corpus", name + ".hex")
+    if os.path.exists(path):
+        with open(path) as f:
+            yield from (bytes.fromhex(line) for line in f if not line.startswith("#"))
+
+
 def main():
-    name, folder = sys.argv[1:]
+    name, folder = sys.argv[1:3]
     os.makedirs(folder, exist_ok=True)
-    for i, seed in enumerate(globals().get(name, lambda: [])()):
-        with open(os.path.join(folder, f"seed-{i:04}"), "wb") as f:
-            f.write(seed)
+    sources = [("seed", globals().get(name, lambda: []))]
+    if "--alone" not in sys.argv:
+        sources.append(("kept", lambda: kept(name)))
+    for kind, source in sources:
+        for i, seed in enumerate(source()):
+            with open(os.path.join(folder, f"{kind}-{i:04}"), "wb") as f:
+                f.write(seed)
 
 
 if __name__ == "__main__":
