@@ -296,6 +296,18 @@ static void send_event(struct plog_instance *inst, struct sk_buff *skb)
 	rcu_read_unlock();
 }
 
+/* There is no memory for one: who listens hears that something was lost. */
+static void lose_event(struct plog_instance *inst)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = rcu_dereference(inst->net);
+	if (net && READ_ONCE(events_on))
+		genl_set_err(&plog_family, net, 0, 0, -ENOBUFS);
+	rcu_read_unlock();
+}
+
 void plog_message_instance(struct plog_instance *inst)
 {
 	struct sk_buff *skb;
@@ -303,8 +315,10 @@ void plog_message_instance(struct plog_instance *inst)
 	if (!anybody_listens(inst))
 		return;
 	skb = genlmsg_new(PLOG_MESSAGE_SIZE, GFP_KERNEL);
-	if (!skb)
+	if (!skb) {
+		lose_event(inst);
 		return;
+	}
 	if (plog_message_put_instance(skb, inst, 0, 0, 0, PLOG_CMD_INSTANCE_NTF))
 		nlmsg_free(skb);
 	else
@@ -318,8 +332,10 @@ void plog_message_partition(struct plog_part *part)
 	if (!anybody_listens(part->instance))
 		return;
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!skb)
+	if (!skb) {
+		lose_event(part->instance);
 		return;
+	}
 	if (plog_message_put_partition(skb, part, 0, 0, 0, PLOG_CMD_PARTITION_NTF, NULL))
 		nlmsg_free(skb);
 	else
@@ -335,8 +351,10 @@ void plog_message_retired(struct plog_part *part)
 	if (!anybody_listens(part->instance))
 		return;
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!skb)
+	if (!skb) {
+		lose_event(part->instance);
 		return;
+	}
 	head = genlmsg_put(skb, 0, 0, &plog_family, 0, PLOG_CMD_RETIRED_NTF);
 	if (!head)
 		goto out_free;
