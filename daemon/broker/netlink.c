@@ -45,6 +45,54 @@ struct netlink {
 	pthread_cond_t changed;		/* some partition's state did */
 };
 
+/* ---- attributes: whoever has sent them, they are read within their size ---- */
+
+static void take(const struct nlattr *attr, void *to, size_t size)
+{
+	if (mnl_attr_get_payload_len(attr) == size)
+		memcpy(to, mnl_attr_get_payload(attr), size);
+}
+
+uint32_t netlink_u32(const struct nlattr *attr)
+{
+	uint32_t v = 0;
+
+	take(attr, &v, sizeof(v));
+	return v;
+}
+
+uint64_t netlink_u64(const struct nlattr *attr)
+{
+	uint64_t v = 0;
+
+	take(attr, &v, sizeof(v));
+	return v;
+}
+
+void netlink_text(const struct nlattr *attr, char *to, size_t size)
+{
+	snprintf(to, size, "%.*s", (int)mnl_attr_get_payload_len(attr),
+		 (const char *)mnl_attr_get_payload(attr));
+}
+
+/* The command of a message of the family @type, -1 of another or if it is cut short. */
+static int command_of(const struct nlmsghdr *nlh, uint16_t type)
+{
+	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+
+	if (nlh->nlmsg_type != type || mnl_nlmsg_get_payload_len(nlh) < sizeof(*g))
+		return -1;
+	return g->cmd;
+}
+
+/* What a message of type NLMSG_ERROR bears, NULL if it is cut short. */
+static const struct nlmsgerr *error_of(const struct nlmsghdr *nlh)
+{
+	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
+
+	return mnl_nlmsg_get_payload_len(nlh) < sizeof(*e) ? NULL : e;
+}
+
 /* ---- requests ---- */
 
 static struct nlmsghdr *start_message(char *buf, uint16_t type, uint8_t cmd, uint16_t flags)
@@ -68,11 +116,11 @@ struct nlmsghdr *netlink_begin(struct netlink *nl, char *buf, uint8_t cmd, uint1
 /* The text that came with a refusal. */
 static const char *extack_text(const struct nlmsghdr *nlh)
 {
-	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
+	const struct nlmsgerr *e = error_of(nlh);
 	const struct nlattr *attr;
 	size_t skip = sizeof(*e);
 
-	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
+	if (!e || !(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
 		return NULL;
 	/* without the cap the request is repeated in full */
 	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
@@ -119,13 +167,13 @@ int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_a
 			if (h->nlmsg_seq != nl->seq)
 				continue;
 			if (h->nlmsg_type == NLMSG_ERROR) {
-				const struct nlmsgerr *e = mnl_nlmsg_get_payload(h);
+				const struct nlmsgerr *e = error_of(h);
 				const char *text = extack_text(h);
 
 				done = true;
-				if (!e->error || error)
+				if ((e && !e->error) || error)
 					continue;
-				error = e->error;
+				error = e ? e->error : -EBADMSG;
 				plog_error_set(err, error, "%s: %s", what,
 					       text ? text : strerror(-error));
 			} else if (h->nlmsg_type == NLMSG_DONE) {
@@ -151,15 +199,15 @@ struct family {
 
 static int read_group(const struct nlattr *nest, struct family *f)
 {
+	char name[GENL_NAMSIZ] = "";
 	const struct nlattr *attr;
-	const char *name = "";
 	uint32_t id = 0;
 
 	mnl_attr_for_each_nested(attr, nest) {
 		if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GRP_NAME)
-			name = mnl_attr_get_str(attr);
+			netlink_text(attr, name, sizeof(name));
 		else if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GRP_ID)
-			id = mnl_attr_get_u32(attr);
+			id = netlink_u32(attr);
 	}
 	if (!strcmp(name, PLOG_GENL_GROUP_EVENTS))
 		f->group = id;
@@ -173,7 +221,7 @@ static int read_family(const struct nlmsghdr *nlh, void *arg)
 
 	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr)) {
 		if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID)
-			f->id = mnl_attr_get_u16(attr);
+			take(attr, &f->id, sizeof(f->id));
 		else if (mnl_attr_get_type(attr) == CTRL_ATTR_MCAST_GROUPS)
 			mnl_attr_for_each_nested(group, attr)
 				read_group(group, f);
@@ -306,24 +354,22 @@ static int read_instance(const struct nlmsghdr *nlh, void *arg)
 		mnl_attr_for_each_nested(attr, nest) {
 			switch (mnl_attr_get_type(attr)) {
 			case PLOG_A_INSTANCE_STATE:
-				out->state = mnl_attr_get_u32(attr);
+				out->state = netlink_u32(attr);
 				break;
 			case PLOG_A_INSTANCE_DATA_DIR:
-				snprintf(out->label, sizeof(out->label), "%s",
-					 mnl_attr_get_str(attr));
+				netlink_text(attr, out->label, sizeof(out->label));
 				break;
 			case PLOG_A_INSTANCE_VERSION:
-				snprintf(out->version, sizeof(out->version), "%s",
-					 mnl_attr_get_str(attr));
+				netlink_text(attr, out->version, sizeof(out->version));
 				break;
 			case PLOG_A_INSTANCE_PARTITIONS:
-				out->partitions = mnl_attr_get_u32(attr);
+				out->partitions = netlink_u32(attr);
 				break;
 			case PLOG_A_INSTANCE_ONLINE:
-				out->online = mnl_attr_get_u32(attr);
+				out->online = netlink_u32(attr);
 				break;
 			case PLOG_A_INSTANCE_INCARNATION:
-				out->incarnation = mnl_attr_get_u64(attr);
+				out->incarnation = netlink_u64(attr);
 				break;
 			}
 		}
@@ -483,17 +529,16 @@ static int read_partition(const struct nlmsghdr *nlh, void *arg)
 		mnl_attr_for_each_nested(attr, nest) {
 			switch (mnl_attr_get_type(attr)) {
 			case PLOG_A_PARTITION_TOPIC:
-				snprintf(out->topic, sizeof(out->topic), "%s",
-					 mnl_attr_get_str(attr));
+				netlink_text(attr, out->topic, sizeof(out->topic));
 				break;
 			case PLOG_A_PARTITION_INDEX:
-				out->index = mnl_attr_get_u32(attr);
+				out->index = netlink_u32(attr);
 				break;
 			case PLOG_A_PARTITION_STATE:
-				out->state = mnl_attr_get_u32(attr);
+				out->state = netlink_u32(attr);
 				break;
 			case PLOG_A_PARTITION_ERROR:
-				out->error = mnl_attr_get_u32(attr);
+				out->error = netlink_u32(attr);
 				break;
 			}
 		}
@@ -661,21 +706,19 @@ static void wake_waiters(struct netlink *nl)
 
 static void on_event(struct netlink *nl, const struct nlmsghdr *nlh)
 {
-	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
+	int command = command_of(nlh, nl->family);
 	struct netlink_instance instance = { 0 };
 	struct partition p = { 0 };
 
-	if (nlh->nlmsg_type != nl->family)
-		return;
-	if (g->cmd == PLOG_CMD_PARTITION_NTF) {
+	if (command == PLOG_CMD_PARTITION_NTF) {
 		read_partition(nlh, &p);
 		tell_partition(&p);
-	} else if (g->cmd == PLOG_CMD_RETIRED_NTF) {
+	} else if (command == PLOG_CMD_RETIRED_NTF) {
 		struct netlink_retired r = { .base = -1 };
 
 		netlink_read_retired(nlh, &r);
 		janitor_tell_name(nl->broker, r.topic, r.index);
-	} else if (g->cmd == PLOG_CMD_INSTANCE_NTF) {
+	} else if (command == PLOG_CMD_INSTANCE_NTF) {
 		read_instance(nlh, &instance);
 		check_instance(nl, instance.state);
 	}
@@ -707,29 +750,28 @@ static void on_events(uv_poll_t *poll, int status, int events)
 
 static void on_relayed(struct netlink *nl, const struct nlmsghdr *nlh)
 {
-	const struct genlmsghdr *g = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *nest, *attr, *payload = NULL;
 	uint32_t port = 0, cookie = 0;
 
 	if (nlh->nlmsg_type == NLMSG_ERROR) {
-		const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
+		const struct nlmsgerr *e = error_of(nlh);
 		const char *text = extack_text(nlh);
 
-		if (e->error)
+		if (e && e->error)
 			say(SAY_DEBUG, "admin", "an answer did not arrive: %s",
 			    text ? text : strerror(-e->error));
 		return;
 	}
-	if (nlh->nlmsg_type != nl->family || g->cmd != PLOG_CMD_RELAY_REQUEST)
+	if (command_of(nlh, nl->family) != PLOG_CMD_RELAY_REQUEST)
 		return;
-	mnl_attr_for_each(nest, nlh, sizeof(*g)) {
+	mnl_attr_for_each(nest, nlh, sizeof(struct genlmsghdr)) {
 		if (mnl_attr_get_type(nest) != PLOG_A_RELAY)
 			continue;
 		mnl_attr_for_each_nested(attr, nest) {
 			if (mnl_attr_get_type(attr) == PLOG_A_RELAY_PORT)
-				port = mnl_attr_get_u32(attr);
+				port = netlink_u32(attr);
 			else if (mnl_attr_get_type(attr) == PLOG_A_RELAY_COOKIE)
-				cookie = mnl_attr_get_u32(attr);
+				cookie = netlink_u32(attr);
 			else if (mnl_attr_get_type(attr) == PLOG_A_RELAY_PAYLOAD)
 				payload = attr;
 		}

@@ -2,6 +2,7 @@
 #ifndef PLOG_NETLINK_REQUEST_H
 #define PLOG_NETLINK_REQUEST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "netlink.h"
@@ -30,6 +31,11 @@ struct nlmsghdr *netlink_begin_partition(struct netlink *nl, char *buf, uint8_t 
  */
 int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_answer *answer,
 		const char *what, struct plog_error *err);
+
+/* An attribute's number, 0 if it has another size; its text, cut to @size. */
+uint32_t netlink_u32(const struct nlattr *attr);
+uint64_t netlink_u64(const struct nlattr *attr);
+void netlink_text(const struct nlattr *attr, char *to, size_t size);
 
 /* A retired segment as a message tells of it; what it lacks stays as it is. */
 struct netlink_retired {

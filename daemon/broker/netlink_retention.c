@@ -29,17 +29,16 @@ void netlink_read_retired(const struct nlmsghdr *nlh, struct netlink_retired *ou
 		mnl_attr_for_each_nested(attr, nest) {
 			switch (mnl_attr_get_type(attr)) {
 			case PLOG_A_RETIRED_TOPIC:
-				snprintf(out->topic, sizeof(out->topic), "%s",
-					 mnl_attr_get_str(attr));
+				netlink_text(attr, out->topic, sizeof(out->topic));
 				break;
 			case PLOG_A_RETIRED_INDEX:
-				out->index = mnl_attr_get_u32(attr);
+				out->index = netlink_u32(attr);
 				break;
 			case PLOG_A_RETIRED_BASE_OFFSET:
-				out->base = (int64_t)mnl_attr_get_u64(attr);
+				out->base = (int64_t)netlink_u64(attr);
 				break;
 			case PLOG_A_RETIRED_STATE:
-				out->state = mnl_attr_get_u32(attr);
+				out->state = netlink_u32(attr);
 				break;
 			}
 		}

@@ -3,9 +3,10 @@
  * Any bytes as what the module relays between plogctl and plogd. To the daemon: whatever comes,
  * one answer goes back, a JSON object that plogctl takes, and a change that is submitted is
  * one that the thread of the changes may be given. To plogctl: an answer is taken whole, or
- * refused with a reason.
+ * refused with a reason. And as the netlink messages themselves, of any kind, to both.
  *
- * Input: which way, then the bytes; of answers as many as are divided by byte 0xff.
+ * Input: which way, and 0x80 for messages, then the bytes; of answers as many as are divided
+ * by byte 0xff.
  */
 #include "fuzz_relay.h"
 
@@ -50,7 +51,7 @@ static struct broker broker = {
 };
 static struct topic topics[TOPICS];
 static int answers;
-static bool submitted;
+static bool submitted, messages;
 
 void fuzz_must(int ok)
 {
@@ -84,7 +85,8 @@ uint32_t fetch_sessions_count(struct fetch_sessions *s)
 struct topic *topics_find(struct topics *all, struct kstr name)
 {
 	(void)all;
-	fuzz_must(name.n > 0 && name.n <= DATADIR_TOPIC_MAX);
+	/* what a message says may be anything that fits in there */
+	fuzz_must(messages ? name.n < 256 : name.n > 0 && name.n <= DATADIR_TOPIC_MAX);
 	for (int i = 0; i < TOPICS; i++) {
 		if (strlen(topics[i].conf.name) == (size_t)name.n &&
 		    !memcmp(topics[i].conf.name, name.p, (size_t)name.n)) {
@@ -121,7 +123,8 @@ size_t topics_count(struct topics *all)
 
 void topic_put(struct topic *topic)
 {
-	fuzz_must(topic->refs-- > 0);
+	if (topic)
+		fuzz_must(topic->refs-- > 0);
 }
 
 void change_init(struct change *c, enum change_kind kind, const char *name, size_t n)
@@ -172,7 +175,8 @@ int netlink_relay_reply(struct netlink *nl, uint32_t port, uint32_t cookie, cons
 			size_t size)
 {
 	(void)nl;
-	fuzz_must(port == PORT && cookie == COOKIE && size <= PLOG_RELAY_MAX);
+	fuzz_must(messages || (port == PORT && cookie == COOKIE));
+	fuzz_must(size <= PLOG_RELAY_MAX);
 	answers++;
 	fuzz_relay_answer(json, size);
 	return 0;
@@ -227,7 +231,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	json = malloc(n);
 	fuzz_must(json != NULL);
 	memcpy(json, p + 1, n - 1);
-	if (p[0] & 1) {
+	messages = p[0] & 0x80;
+	if (messages) {
+		fuzz_relay_messages(&broker, p + 1, n - 1, p[0] & 1);
+	} else if (p[0] & 1) {
 		fuzz_relay_answers(json, n - 1, p[0] >> 1);
 	} else {
 		answers = 0;

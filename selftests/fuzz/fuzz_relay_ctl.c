@@ -10,6 +10,7 @@
 #define net_relay net_relay_of_the_module
 #include "../../tools/plogctl/net.c"
 #undef net_relay
+#include "../../tools/plogctl/kernel.c"
 #include "../../tools/plogctl/topic_remote.c"
 
 #include <arpa/inet.h>
@@ -20,12 +21,7 @@ static size_t left_size;
 /* of main.c, for options.c, of which only the parsers are wanted */
 const struct command commands[] = { { .group = NULL } };
 
-int kernel_instance_get(struct net *net, struct instance_info *info, struct plog_error *err)
-{
-	(void)net;
-	(void)info;
-	return plog_error_set(err, -ENODEV, "no kernel");
-}
+volatile bool interrupted;
 
 /* The message's attribute with this payload; kept until the next call. */
 static struct nlattr *message(uint32_t cookie, const char *json, size_t size)
@@ -139,4 +135,69 @@ void fuzz_relay_answers(const char *bytes, size_t size, unsigned int command)
 	fuzz_must(!ret || err.text[0]);
 	if (!ret || command % 5 == 2)
 		datadir_topic_clear(&topic);
+}
+
+/* ---- messages of any kind ---- */
+
+static void seen_retired(void *arg, const struct retired_info *info)
+{
+	(void)arg;
+	fuzz_must(strlen(info->topic) < sizeof(info->topic) && retired_state_text(info->state));
+}
+
+static void seen_segment(void *arg, const struct segment_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+static void seen_epoch(void *arg, const struct epoch_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+static void decode(struct nl_msg *msg, struct request *rq, unsigned int which)
+{
+	struct retired_walk retired = { seen_retired, NULL };
+	struct segment_walk segment = { seen_segment, NULL };
+	struct epoch_walk epoch = { seen_epoch, NULL };
+	struct partition_list partitions = { 0 };
+	struct stats_list stats = { 0 };
+	struct relay relay = { .cookie = 7 };
+	struct instance_info instance = { 0 };
+	const struct request requests[] = {
+		{ .fn = on_instance, .arg = &instance }, { .fn = on_listed, .arg = &partitions },
+		{ .fn = on_retired, .arg = &retired }, { .fn = on_segment, .arg = &segment },
+		{ .fn = on_epoch, .arg = &epoch }, { .fn = on_stats_listed, .arg = &stats },
+		{ .fn = on_reply, .arg = &relay }, { .fn = NULL },
+	};
+
+	*rq = requests[which % 8];
+	on_message(msg, rq);
+	fuzz_must(!rq->error && instance_state_text(instance.state));
+	for (size_t i = 0; i < partitions.count; i++)
+		json_object_put(partition_json(&partitions.entries[i]));
+	partition_list_free(&partitions);
+	free(stats.entries);
+	json_object_put(relay.reply);
+}
+
+void fuzz_relay_message(const struct nlmsghdr *nlh, unsigned int which)
+{
+	/* a copy of just its size; libnl looks at no more of a message than that it is whole */
+	struct nl_msg *msg = nlmsg_convert((struct nlmsghdr *)nlh);
+	struct request rq = { 0 };
+
+	fuzz_must(msg != NULL);
+	if (nlh->nlmsg_type == NLMSG_ERROR) {
+		if (nlmsg_datalen(nlh) >= (int)sizeof(struct nlmsgerr))
+			on_error(NULL, nlmsg_data(nlmsg_hdr(msg)), &rq);
+	} else if (nlh->nlmsg_type == NLMSG_DONE) {
+		on_dump_end(msg, &rq);
+	} else {
+		decode(msg, &rq, which);
+	}
+	fuzz_must(strlen(rq.text) < sizeof(rq.text));
+	nlmsg_free(msg);
 }

@@ -237,6 +237,28 @@ def fuzz_relay():
     yield b'\x09{"ok":false,"code":3,"error":"UNKNOWN_TOPIC_OR_PARTITION","message":"There is none."}'
 
 
+    # messages: of each set of attributes every one, as a number or a text; an error and its words
+    def nla(kind, payload):
+        return struct.pack("=HH", 4 + len(payload), kind) + payload.ljust(-len(payload) % 4 + len(payload), b"\0")
+
+    def message(kind, command, flags, payload):
+        return struct.pack(">BBBH", kind, command, flags, len(payload)) + payload
+    for side in b"\x80", b"\x81":
+        for value in b"\1\0\0\0", b"\2" + b"\0" * 7, b"orders\0", b"\3":
+            yield side + b"".join(
+                message(0, command, 0, b"\0\1\0\0" + nla(nest | 0x8000, b"".join(
+                    nla(kind, value) for kind in range(1, 45))))
+                for nest, command in zip(range(1, 9), (0, 1, 2, 3, 4, 5, 6, 7)))
+        # of the relay, and an event of each kind
+        relay = nla(1, struct.pack("=I", 4711)) + nla(2, struct.pack("=I", 7)) + nla(3, b'{"v":1}')
+        yield side + b"".join(message(0, command, 0, b"\0\1\0\0" + b"".join(
+            nla(nest | 0x8000, relay) for nest in range(1, 9))) for command in range(40))
+        error = struct.pack("=iIHHII", -22, 16, 0x21, 1, 1, 0)
+        yield side + message(1, 0, 3, error + nla(1, b"no such topic\0")) \
+            + message(1, 0, 2, error + nla(1, b"no such topic\0")) \
+            + message(2, 0, 2, struct.pack("=i", -4) + nla(1, b"interrupted\0"))
+
+
 def fuzz_epochs():
     yield b"0\n2\n0 0\n3 17\n"
     yield b"0\n0\n"
