@@ -182,13 +182,16 @@ static void add_setting(struct nlmsghdr *nlh)
 		mnl_attr_put_u8(nlh, PLOG_A_PARTITION_NODE, (uint8_t)rnd(2));
 		break;
 	case 7:
-		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_SEGMENT_MS, rnd(2) ? 50 + rnd(500) : odd_value());
+		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_SEGMENT_MS,
+				 rnd(2) ? 50 + rnd(500) : odd_value());
 		break;
 	case 8:
-		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MESSAGES, rnd(2) ? 1 + rnd(9) : odd_value());
+		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MESSAGES,
+				 rnd(4) ? odd_value() : 1 + rnd(9));
 		break;
 	case 9:
-		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MS, rnd(2) ? rnd(500) : odd_value());
+		mnl_attr_put_u64(nlh, PLOG_A_PARTITION_FLUSH_MS,
+				 rnd(2) ? rnd(1000) : odd_value());
 		break;
 	case 10:
 		/* not of segments that fill the disk */
@@ -244,7 +247,7 @@ static void add_instance(const struct enemy_message *m, struct nlmsghdr *nlh)
 	if (rnd(2))
 		mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_MAX_PARTITIONS, 8 * ENEMY_TOPICS + rnd(1000));
 	if (rnd(2))
-		mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_RETENTION_CHECK_MS, 1 + rnd(1000));
+		mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_RETENTION_CHECK_MS, 1 + rnd(5000));
 	if (rnd(2))
 		mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_MAX_WAITERS, 1 + rnd(20));
 	if (rnd(2))
@@ -453,7 +456,7 @@ long enemy_message(struct enemy_message *m)
 		nlh->nlmsg_flags = (uint16_t)rnd(65536);
 	if (is_dump(m->command))
 		nlh->nlmsg_flags |= NLM_F_DUMP;
-	if (rnd(3))
+	if (rnd(2))
 		add_right(m, nlh);
 	else
 		add_junk(m, nlh);
