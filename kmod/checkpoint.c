@@ -311,7 +311,7 @@ static int add_from_log(struct finder *f, struct plog_epoch_builder *list)
 		if (ret < 0)
 			break;
 		/* offsets that do not fall with their epochs are no log's of ours */
-		if (first.base_offset >= last)
+		if (first.base_offset < 0 || first.base_offset >= last)
 			break;
 		last = first.base_offset;
 		/* from the back: kept with both columns turned round, so that they rise */

@@ -421,6 +421,23 @@ static void test_not_a_file(void **state)
 	assert_string_equal(file(), "0\n4\n0 0\n2 100\n5 250\n9 310\n");
 }
 
+/* No file, and behind a clean stop a batch that is damaged to begin below zero: it is none. */
+static void test_damaged_offset(void **state)
+{
+	static const uint8_t base[] = { 0xff, 0xff, 0xff, 0xff, 0xff }, last_delta = 0x31;
+
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	put(10, 20, 1);
+	env_close();
+	file_remove(FILE_NAME);
+	file_write("00000000000000000000.log", 0, base, sizeof(base));
+	file_write("00000000000000000000.log", 23, &last_delta, 1);
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().leader_epoch, 0);
+	assert_int_equal(view().log_end, 10);
+}
+
 /* Many epochs in many segments, and no file: found in less than a walk of the log. */
 static int reads;
 
@@ -829,6 +846,7 @@ int main(void)
 		T(test_end_of), T(test_epoch_at), T(test_election_without_a_write),
 		T(test_torn_at_the_election), T(test_election_on_a_full_disk),
 		T(test_no_memory), T(test_parse), T(test_hostile_files), T(test_not_a_file),
+		T(test_damaged_offset),
 		T(test_rebuilt), T(test_rebuilt_with_gaps), T(test_more_epochs_than_are_kept),
 		T(test_lost_tail), T(test_truncate), T(test_diverged), T(test_asked_again),
 		T(test_unknown_epoch), T(test_replica_epochs), T(test_refused_replica),
