@@ -198,6 +198,33 @@ static void read_all(struct plog_partition *p)
 	}
 }
 
+/* The headers of all batches, or of the markers: in order, and to the end. */
+static void read_headers(struct plog_partition *p, u32 flags)
+{
+	struct plog_batch_header h[3];
+	struct plog_view v;
+	s64 at, before, last = -1;
+	int err;
+
+	plog_partition_view(p, &v);
+	at = v.log_start;
+	do {
+		u32 count = sizeof(h) / sizeof(h[0]);
+
+		before = at;
+		err = plog_partition_headers(p, PLOG_END_LEO, flags, &at, h, &count, &v);
+		must(!err || (err == -EIO && believed));
+		for (u32 i = 0; !err && i < count; i++) {
+			must(believed || h[i].base_offset > last);
+			must(h[i].last_offset >= h[i].base_offset);
+			must(!flags || h[i].attributes & 0x20);
+			must(h[i].control >= -1 && (h[i].control < 0 || h[i].attributes & 0x20));
+			last = h[i].last_offset;
+		}
+	} while (!err && at > before && at < v.log_end);
+	must(err || believed || at >= v.log_end);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t n)
 {
 	struct plog_append_args args = { .flags = PLOG_APPEND_DAEMON };
@@ -236,6 +263,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t n)
 	must(!err || err == -EPROTONOSUPPORT || err == -EOPNOTSUPP || err == -EBADMSG);
 	if (!err) {
 		read_all(p);
+		read_headers(p, 0);
+		read_headers(p, PLOG_HEADERS_CONTROL);
 		err = plog_partition_lookup(p, 5, false, PLOG_END_LEO, &hit);
 		must(!err || err == -EIO);
 		err = plog_partition_lookup(p, 0, true, PLOG_END_LEO, &hit);

@@ -69,26 +69,6 @@ def fuzz_record():
         yield b"\x01" + raw[1:]
 
 
-def fuzz_log():
-    log, index, times, offset = b"", b"", b"", 0
-    for raw in golden():
-        last = offset + struct.unpack(">i", raw[23:27])[0]
-        index += struct.pack(">II", last, len(log)) if log else b""
-        times += struct.pack(">qI", 1000 + offset, last)
-        log += struct.pack(">q", offset) + raw[8:]
-        offset = last + 1
-        yield struct.pack(">HHHH", len(index), len(times), 0, 0) + index + times + log
-        yield struct.pack(">HHHH", 0, 0, 0, 0) + log[:-3]
-        # with the CRCs put right; behind a clean mark (1) and without it, and Kafka's (8)
-        for flags, epochs in (1 | 4, b"0\n1\n0 0\n"), (4, b"0\n2\n0 0\n3 7\n"), (8, b""):
-            state = b"plogstat" + struct.pack("<IIqqqqqqqqqiq", 1, flags, 1, 0, offset, 0, offset, 0,
-                                              len(log), len(log), 1600000000000, 0, 0)
-            state = state.ljust(140, b"\0") + struct.pack("<qqqq", 0, 0, 0, 0)
-            state = state.ljust(512, b"\0")
-            yield struct.pack(">HHHH", 0x8000 | len(index), len(times), 0x8000 | len(state),
-                              len(epochs)) + index + times + state + epochs + log
-
-
 def varint(v):
     v, out = v << 1 ^ v >> 63, b""
     while v >= 0x80:
@@ -109,6 +89,31 @@ def batch(records, last, attributes=0, producer=-1, base=0, time=1000):
     body = b"".join(records)
     crc = struct.pack(">hiqqqhii", attributes, last, time, time, producer, 0, 0, len(records)) + body
     return struct.pack(">qiibI", base, 49 + len(body), 3, 2, crc32c(crc)) + crc
+
+
+def fuzz_log():
+    log, index, times, offset = b"", b"", b"", 0
+    for raw in golden():
+        last = offset + struct.unpack(">i", raw[23:27])[0]
+        index += struct.pack(">II", last, len(log)) if log else b""
+        times += struct.pack(">qI", 1000 + offset, last)
+        log += struct.pack(">q", offset) + raw[8:]
+        offset = last + 1
+        yield struct.pack(">HHHH", len(index), len(times), 0, 0) + index + times + log
+        yield struct.pack(">HHHH", 0, 0, 0, 0) + log[:-3]
+        # with the CRCs put right; behind a clean mark (1) and without it, and Kafka's (8)
+        for flags, epochs in (1 | 4, b"0\n1\n0 0\n"), (4, b"0\n2\n0 0\n3 7\n"), (8, b""):
+            state = b"plogstat" + struct.pack("<IIqqqqqqqqqiq", 1, flags, 1, 0, offset, 0, offset, 0,
+                                              len(log), len(log), 1600000000000, 0, 0)
+            state = state.ljust(140, b"\0") + struct.pack("<qqqq", 0, 0, 0, 0)
+            state = state.ljust(512, b"\0")
+            yield struct.pack(">HHHH", 0x8000 | len(index), len(times), 0x8000 | len(state),
+                              len(epochs)) + index + times + state + epochs + log
+    # a transaction and its end
+    txn = batch([record(0)], 0, 0x10, 7) + \
+        batch([record(0, b"\0\0\0\1", b"\0\0\0\0\0\5")], 0, 0x30, 7, 1) + \
+        batch([record(0)], 0, 0x10, 8, 2) + batch([record(0, b"\0\0\0\0", b"\0")], 0, 0x30, 8, 3)
+    yield struct.pack(">HHHH", 0x8000, 0, 0, 0) + txn
 
 
 def fuzz_walk():
