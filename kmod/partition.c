@@ -667,8 +667,11 @@ int plog_save_locked(struct plog_partition *p, bool clean, bool sync)
 	/* the epochs second: a torn file is made anew with the help of the state */
 	err = plog_state_write(p->dir, &saved, sync);
 	p->saved.sequence = saved.sequence;
-	if (err)
+	if (err) {
+		/* it may be there all the same: a clean end is to be written, whatever was */
+		p->saved.clean = false;
 		goto out_text;
+	}
 	p->saved = saved;
 	if (sync)
 		WRITE_ONCE(p->state_durable, true);

@@ -606,6 +606,43 @@ static void test_delay_without_end(void **state)
 	assert_int_equal(is, PLOG_RETIRED_EMPTIED);
 }
 
+/* A write of the state file that fails at its very end. */
+static int state_is_full(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	if (op != SHIM_WRITE || strcmp(name, "plog.state"))
+		return 0;
+	*done = len;
+	return -ENOSPC;
+}
+
+static int syncs;
+
+static int count_syncs(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+{
+	syncs += op == SHIM_SYNC;
+	return 0;
+}
+
+/* What could not be written down may stand there all the same: a clean end says so again. */
+static void test_clean_mark_after_a_failed_write(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(5, 100, 0), 0);
+	env_close();
+	assert_int_equal(env_open(), 0);
+	shim_file_fault = state_is_full;
+	assert_int_equal(put(5, 100, 0), -ENOSPC);
+	shim_file_fault = NULL;
+	env_close();
+	/* a recovery syncs what it has found */
+	shim_file_fault = count_syncs;
+	assert_int_equal(env_open(), 0);
+	shim_file_fault = NULL;
+	assert_int_equal(syncs, 0);
+	assert_int_equal(view().log_end, 5);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, env_teardown)
 
 int main(void)
@@ -619,7 +656,7 @@ int main(void)
 		T(test_marker_below_the_scan), T(test_swap_of_the_last_producer),
 		T(test_last_producer_swapped_unnoted), T(test_cut_without_memory),
 		T(test_lead_without_memory), T(test_taken_while_opening),
-		T(test_delay_without_end),
+		T(test_delay_without_end), T(test_clean_mark_after_a_failed_write),
 	};
 
 	return cmocka_run_group_tests_name("engine, as the model found it", tests, NULL, NULL);
