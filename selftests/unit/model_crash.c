@@ -235,10 +235,10 @@ static void begins_later(const struct plog_view *v)
 }
 
 /*
- * Open after a crash. The log must hold at least everything below @floor; what
+ * Open after a crash, of the machine if @power. The log must hold at least everything below @floor; what
  * was under way is there or not, unless it @is_done.
  */
-static void reopen_after(s64 floor, bool is_done, bool epochs, bool swapped)
+static void reopen_after(s64 floor, bool power, bool is_done, bool epochs, bool swapped)
 {
 	static struct model was;
 	s64 old_hw = before.hw > m.hw ? before.hw : m.hw;
@@ -261,7 +261,10 @@ static void reopen_after(s64 floor, bool is_done, bool epochs, bool swapped)
 	noted = is_done && m.noted && m.end >= before.end;
 	model_copy(&was, &m);
 	choose(&v, is_done);
-	m.epoch = m.tried = v.leader_epoch;
+	m.epoch = v.leader_epoch;
+	/* the state file's other slot is the one on disk perhaps, and may say what failed */
+	if (power || m.tried < m.epoch)
+		m.tried = m.epoch;
 	m.start = v.log_start;
 	/* a gap at the end was the leader's, and is not kept */
 	i = model_find(&m, floor);
@@ -401,7 +404,7 @@ void do_crash(bool power, bool middle)
 		crash_again(power);
 	if (!rnd(6))
 		epochs = damage();
-	reopen_after(floor, is_done, epochs, swapped);
+	reopen_after(floor, power, is_done, epochs, swapped);
 }
 
 /* ---- calls that fail ---- */
