@@ -1,66 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Fail the first, second, third... allocation or user copy inside a call: it
- * fails with an error and changes nothing, or it works. Needs a kernel with
- * fault injection (CONFIG_FAULT_INJECTION and its FAILSLAB, FAIL_PAGE_ALLOC
- * and FAULT_INJECTION_USERCOPY).
+ * fails with an error and changes nothing, or it works. See inject.h for what the
+ * kernel needs.
  */
 #ifndef PLOG_SELFTESTS_FAILNTH_H
 #define PLOG_SELFTESTS_FAILNTH_H
 
 #include "fixture.h"
+#include "inject.h"
 
+#include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
-static inline bool knob(const char *name, const char *value)
-{
-	char path[200];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/%s", name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return false;
-	ret = (int)write(fd, value, strlen(value));
-	close(fd);
-	return ret > 0;
-}
-
-static int nth_fd = -1;
-
-static inline bool injection_ready(void)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/fail-nth", gettid());
-	nth_fd = open(path, O_RDWR);
-	if (nth_fd < 0)
-		return false;
-	/* quietly: the stack of each injected failure would fill the log */
-	knob("failslab/verbose", "0");
-	knob("fail_page_alloc/verbose", "0");
-	knob("fail_usercopy/verbose", "0");
-	return knob("failslab/ignore-gfp-wait", "N") &&
-	       knob("fail_page_alloc/ignore-gfp-wait", "N") &&
-	       knob("fail_page_alloc/ignore-gfp-highmem", "N") &&
-	       knob("fail_page_alloc/min-order", "0");
-}
-
-/* The stack must not want to grow while an allocation is to fail: SIGSEGV. */
-static inline void grow_stack(void)
-{
-	volatile char deep[1 << 20];
-	size_t i;
-
-	for (i = 0; i < sizeof(deep); i += 1024)
-		deep[i] = 1;
-}
+static bool armed;
 
 static inline void set_nth(int n)
 {
 	char buf[16];
 	int len = snprintf(buf, sizeof(buf), "%d", n);
 
+	armed = n;
 	/* this call itself may be the one that fails, and then the next one not */
 	if (pwrite(nth_fd, buf, (size_t)len, 0) != len &&
 	    pwrite(nth_fd, buf, (size_t)len, 0) != len)
@@ -78,13 +39,44 @@ static inline bool fired(void)
 	return before;
 }
 
-#define NEED_INJECTION()							\
-	do {									\
-		if (nth_fd < 0)							\
-			SKIP(return, "no fault injection in this kernel");	\
-	} while (0)
-
 #define MAX_NTH 400
+
+/*
+ * Every call that there is: each is met with failures by the tests of failnth.c, or of
+ * failnth_daemon.c (@daemon).  Commands that are events alone are nobody's to call.
+ */
+struct known {
+	const char *name;
+	unsigned int number;
+	bool daemon, event;
+};
+
+#define IOC(name_, daemon_)	{ "PLOG_IOC_" #name_, _IOC_NR(PLOG_IOC_##name_), daemon_, false }
+#define CMD(name_, daemon_)	{ "PLOG_CMD_" #name_, PLOG_CMD_##name_, daemon_, false }
+#define NTF(name_)		{ "PLOG_CMD_" #name_, PLOG_CMD_##name_, false, true }
+
+static const struct known known_ioctls[] = {
+	IOC(INFO, false), IOC(BIND, false), IOC(REGISTER, false), IOC(SET_MODE, false),
+	IOC(STATE, false), IOC(APPEND, false), IOC(LOCATE, false), IOC(LOOKUP, false),
+	IOC(CONTROL, false), IOC(HEADERS, false), IOC(PRODUCER, false), IOC(EPOCH, false),
+	IOC(LEAD, true), IOC(LEASE, true), IOC(SWAP, true),
+};
+
+static const struct known known_commands[] = {
+	CMD(INSTANCE_GET, true), CMD(INSTANCE_SET, false), CMD(INSTANCE_STOP, false),
+	NTF(INSTANCE_NTF), CMD(PARTITION_NEW, false), CMD(PARTITION_DEL, false),
+	CMD(PARTITION_GET, false), CMD(PARTITION_SET, false), NTF(PARTITION_NTF),
+	CMD(STATS_GET, false), CMD(SEGMENT_GET, false), CMD(RELAY_REQUEST, true),
+	CMD(RELAY_REPLY, true), CMD(RETENTION_RUN, false), CMD(PARTITION_ROLL, false),
+	CMD(PARTITION_DELETE_RECORDS, false), CMD(RETIRED_GET, false), CMD(RETIRED_TAKE, true),
+	CMD(RETIRED_DONE, true), NTF(RETIRED_NTF), CMD(EPOCH_GET, true),
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+_Static_assert(LENGTH(known_ioctls) == PLOG_IOCTLS, "an ioctl of plog.h is not in known_ioctls");
+_Static_assert(LENGTH(known_commands) == PLOG_CMD_MAX,
+	       "a command of plog_netlink.h is not in known_commands");
 
 /* Of all tests, each of which is a process: what came out where an n-th point failed. */
 static struct totals {
@@ -94,12 +86,35 @@ static struct totals {
 	unsigned int copies;	/* EFAULT: user copies */
 	unsigned int others;
 	unsigned int survived;	/* the call worked all the same */
+	bool ioctls[1 << _IOC_NRBITS];	/* that were called with a failure ahead */
+	bool commands[PLOG_CMD_MAX + 1];
 } *totals;
 
 static pid_t first_process;
 
+/* Every ioctl of the program comes through here. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (armed && _IOC_TYPE(request) == PLOG_IOC_MAGIC)
+		totals->ioctls[_IOC_NR(request)] = true;
+	return (int)syscall(SYS_ioctl, fd, request, arg);
+}
+
+static void on_request(uint8_t cmd)
+{
+	if (armed && cmd <= PLOG_CMD_MAX)
+		totals->commands[cmd] = true;
+}
+
 __attribute__((constructor)) static void make_totals(void)
 {
+	nl_on_request = on_request;
 	totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	first_process = getpid();
@@ -123,14 +138,13 @@ __attribute__((destructor)) static void print_totals(void)
 }
 
 /*
- * Run @call with its n-th allocation failing, for n = 1, 2, ... (in growing
- * steps: page after page of a large batch is the same) until it gets through
- * without one failing; then @after, with the errno in "err".
+ * Run @call with its n-th allocation failing, for n = 1, 2, ... until it gets
+ * through without one failing; each time @after, with the errno in "err".
  */
 #define EACH_FAILURE(call, after)						\
 	do {									\
 		int n_, failures_ = 0;						\
-		for (n_ = 1; n_ < MAX_NTH; n_ += 1 + n_ / 24) {			\
+		for (n_ = 1; n_ < MAX_NTH; n_++) {				\
 			int err;						\
 			bool fired_;						\
 			set_nth(n_);						\
@@ -216,6 +230,24 @@ FIXTURE_TEARDOWN(failnth)
 		EXPECT_EQ(partition_end(fd), partition_end(copy_));		\
 		EXPECT_EQ(NULL, partition_check(copy_, &n_));			\
 		close(copy_);							\
+	} while (0)
+
+/* The last test of a program: has each call that is its own been met? Else its name. */
+static inline const char *missed(const struct known *k, size_t count, const bool *met,
+				 bool daemon)
+{
+	for (; count--; k++)
+		if (!k->event && k->daemon == daemon && !met[k->number])
+			return k->name;
+	return NULL;
+}
+
+#define MET_ALL(daemon)								\
+	do {									\
+		EXPECT_EQ(NULL, missed(known_ioctls, LENGTH(known_ioctls),	\
+				       totals->ioctls, daemon));		\
+		EXPECT_EQ(NULL, missed(known_commands, LENGTH(known_commands),	\
+				       totals->commands, daemon));		\
 	} while (0)
 
 #define IOCTL(fd, cmd, type, ...)						\

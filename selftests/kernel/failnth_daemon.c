@@ -434,4 +434,11 @@ TEST_F_TIMEOUT(failnth, other_requests, 400)
 	close(control);
 }
 
+/* The last one: nothing that can be called is left out. */
+TEST_F(failnth, every_call)
+{
+	NEED_INJECTION();
+	MET_ALL(true);
+}
+
 SELFTEST_MAIN

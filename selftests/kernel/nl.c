@@ -178,14 +178,19 @@ static int receive(struct nl *nl, void *buf, int timeout_ms)
 	return ret < 0 ? -errno : ret;
 }
 
+void (*nl_on_request)(uint8_t cmd);
+
 int nl_talk(struct nl *nl, struct nlmsghdr *nlh, mnl_cb_t cb, void *data)
 {
+	const struct genlmsghdr *genl = mnl_nlmsg_get_payload(nlh);
 	uint32_t seq = nlh->nlmsg_seq;
 	char buf[NL_BUF_SIZE];
 	int len;
 
 	nl->error_text[0] = '\0';
 	nl->error_offset = 0;
+	if (nl_on_request && nlh->nlmsg_type == nl->family)
+		nl_on_request(genl->cmd);
 	if (mnl_socket_sendto(nl->socket, nlh, nlh->nlmsg_len) < 0)
 		return -errno;
 	for (;;) {

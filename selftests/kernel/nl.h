@@ -49,6 +49,9 @@ struct nlmsghdr *nl_begin(struct nl *nl, void *buf, uint8_t cmd, uint16_t flags)
  */
 int nl_talk(struct nl *nl, struct nlmsghdr *nlh, mnl_cb_t cb, void *data);
 
+/* For tests of tests: called with each request of the family, before it is sent. */
+extern void (*nl_on_request)(uint8_t cmd);
+
 /**
  * nl_event() - wait for one message of the family
  * @buf: NL_BUF_SIZE bytes, holds the message afterwards
