@@ -54,8 +54,8 @@ static void read_message(struct netlink *nl, const struct nlmsghdr *nlh)
 	if (nlh->nlmsg_type == NLMSG_ERROR) {
 		text = extack_text(nlh);
 		if (text)
-			fuzz_must((const uint8_t *)text + strlen(text) <
-				  (const uint8_t *)nlh + nlh->nlmsg_len);
+			fuzz_must(text + strlen(text) <
+				  (const char *)nlh + NLMSG_ALIGN(nlh->nlmsg_len));
 		return;
 	}
 	fuzz_must(!read_family(nlh, &family) && !read_instance(nlh, &instance));
@@ -76,7 +76,8 @@ void fuzz_relay_messages(struct broker *broker, const uint8_t *p, size_t n, bool
 		struct nlmsghdr *nlh;
 
 		size = size < n - 5 ? size : n - 5;
-		nlh = calloc(1, NLMSG_HDRLEN + size);
+		/* libmnl takes the bytes up to the next of four as a part of it */
+		nlh = calloc(1, NLMSG_ALIGN(NLMSG_HDRLEN + size));
 		fuzz_must(nlh != NULL);
 		nlh->nlmsg_len = NLMSG_HDRLEN + (uint32_t)size;
 		nlh->nlmsg_type = kinds[p[0] % 4];
