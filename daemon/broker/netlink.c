@@ -85,12 +85,16 @@ static int command_of(const struct nlmsghdr *nlh, uint16_t type)
 	return g->cmd;
 }
 
-/* What a message of type NLMSG_ERROR bears, NULL if it is cut short. */
-static const struct nlmsgerr *error_of(const struct nlmsghdr *nlh)
+#define ERRNO_MAX 4095
+
+/* What a message of type NLMSG_ERROR says: 0 or a negative errno, if it is one. */
+static int error_of(const struct nlmsghdr *nlh)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 
-	return mnl_nlmsg_get_payload_len(nlh) < sizeof(*e) ? NULL : e;
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*e) || e->error > 0 || e->error < -ERRNO_MAX)
+		return -EBADMSG;
+	return e->error;
 }
 
 /* ---- requests ---- */
@@ -116,11 +120,11 @@ struct nlmsghdr *netlink_begin(struct netlink *nl, char *buf, uint8_t cmd, uint1
 /* The text that came with a refusal. */
 static const char *extack_text(const struct nlmsghdr *nlh)
 {
-	const struct nlmsgerr *e = error_of(nlh);
+	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *attr;
 	size_t skip = sizeof(*e);
 
-	if (!e || !(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
+	if (mnl_nlmsg_get_payload_len(nlh) < skip || !(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
 		return NULL;
 	/* without the cap the request is repeated in full */
 	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
@@ -167,13 +171,13 @@ int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_a
 			if (h->nlmsg_seq != nl->seq)
 				continue;
 			if (h->nlmsg_type == NLMSG_ERROR) {
-				const struct nlmsgerr *e = error_of(h);
 				const char *text = extack_text(h);
+				int said = error_of(h);
 
 				done = true;
-				if ((e && !e->error) || error)
+				if (!said || error)
 					continue;
-				error = e ? e->error : -EBADMSG;
+				error = said;
 				plog_error_set(err, error, "%s: %s", what,
 					       text ? text : strerror(-error));
 			} else if (h->nlmsg_type == NLMSG_DONE) {
@@ -754,12 +758,12 @@ static void on_relayed(struct netlink *nl, const struct nlmsghdr *nlh)
 	uint32_t port = 0, cookie = 0;
 
 	if (nlh->nlmsg_type == NLMSG_ERROR) {
-		const struct nlmsgerr *e = error_of(nlh);
 		const char *text = extack_text(nlh);
+		int error = error_of(nlh);
 
-		if (e && e->error)
+		if (error)
 			say(SAY_DEBUG, "admin", "an answer did not arrive: %s",
-			    text ? text : strerror(-e->error));
+			    text ? text : strerror(-error));
 		return;
 	}
 	if (command_of(nlh, nl->family) != PLOG_CMD_RELAY_REQUEST)

@@ -187,6 +187,7 @@ void fuzz_relay_message(const struct nlmsghdr *nlh, unsigned int which)
 {
 	/* a copy of just its size; libnl looks at no more of a message than that it is whole */
 	struct nl_msg *msg = nlmsg_convert((struct nlmsghdr *)nlh);
+	struct plog_error err = { "" };
 	struct request rq = { 0 };
 
 	fuzz_must(msg != NULL);
@@ -198,6 +199,8 @@ void fuzz_relay_message(const struct nlmsghdr *nlh, unsigned int which)
 	} else {
 		decode(msg, &rq, which);
 	}
-	fuzz_must(strlen(rq.text) < sizeof(rq.text));
+	fuzz_must(strlen(rq.text) < sizeof(rq.text) && rq.error <= 0);
+	if (rq.error)
+		fuzz_must(say_kernel(&rq, "fuzz", &err) == rq.error && err.text[0]);
 	nlmsg_free(msg);
 }

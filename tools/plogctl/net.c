@@ -20,6 +20,8 @@
 #define MESSAGE_SIZE	(PLOG_LABEL_MAX + 4096)
 #define RELAY_SIZE	(PLOG_RELAY_MAX + 4096)
 
+#define ERRNO_MAX	4095
+
 struct net {
 	struct nl_sock *socket;
 	struct nl_sock *events;
@@ -126,6 +128,12 @@ static void take_text(struct request *rq, struct nlmsghdr *nlh, size_t skip)
 		 (const char *)nla_data(attrs[NLMSGERR_ATTR_MSG]));
 }
 
+/* A negative errno, if @code is one. */
+static int error_of(int code)
+{
+	return code < 0 && code >= -ERRNO_MAX ? code : -EBADMSG;
+}
+
 static int on_error(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
 {
 	struct nlmsghdr *nlh = (struct nlmsghdr *)((char *)error - NLMSG_HDRLEN);
@@ -133,7 +141,7 @@ static int on_error(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
 	size_t skip = sizeof(*error);
 
 	(void)from;
-	rq->error = error->error;
+	rq->error = error_of(error->error);
 	rq->done = true;
 	/* Without CAPPED the whole request is quoted before the attributes. */
 	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
@@ -162,7 +170,7 @@ static int on_dump_end(struct nl_msg *msg, void *arg)
 
 		memcpy(&code, nlmsg_data(nlh), sizeof(code));
 		if (code < 0) {
-			rq->error = code;
+			rq->error = error_of(code);
 			take_text(rq, nlh, sizeof(int));
 		}
 	}
