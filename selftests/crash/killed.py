@@ -102,6 +102,8 @@ class Lane(threading.Thread):
                 print("# " + text.rstrip())
         elif not last:
             self.done += 1
+            if not self.done % 10:
+                print(f"# {self.fs}: {self.done} of {self.kills} guests killed", flush=True)
 
 
 def children(pid):
