@@ -13,10 +13,12 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
+#include "compaction.h"
 #include "enemy.h"
 #include "fixture.h"
 
 #define CALLS		40000
+#define BASES		1000000
 /* Out of so many one must work, or nothing is tried in earnest. */
 #define ENOUGH		1000
 #define DESCRIPTORS	24
@@ -457,6 +459,7 @@ static void worker(uint64_t seed, uint64_t count)
 /* What mend() has found and got when it looked last. */
 static struct {
 	int64_t online;			/* when topic t was last seen so */
+	int64_t longest;		/* between two of these */
 	int instance, partition;	/* states; -1: none */
 	int set, get, new;		/* what the requests came to */
 } seen;
@@ -486,8 +489,13 @@ static int mend(struct instance *in)
 	seen.get = nl_partition_get(&in->nl, "t", 0, &there);
 	if (!seen.get)
 		seen.partition = (int)there.state;
-	if (seen.partition == PLOG_PARTITION_ONLINE)
-		seen.online = now_ms();
+	if (seen.partition == PLOG_PARTITION_ONLINE) {
+		int64_t now = now_ms();
+
+		seen.longest = seen.longest > now - seen.online ? seen.longest :
+								  now - seen.online;
+		seen.online = now;
+	}
 	if (seen.get == -ENOENT) {
 		part.dir_fd = open(instance_path(in, "t", 0, NULL), O_RDONLY | O_DIRECTORY);
 		seen.new = nl_partition_new(&in->nl, &part);
@@ -497,6 +505,16 @@ static int mend(struct instance *in)
 			nl_instance_stop(&in->nl);
 	}
 	return 0;
+}
+
+/* Into the kernel's log, which is shown where a test has failed: the stacks of who sleeps. */
+static void tell_who_waits(void)
+{
+	int fd = open("/proc/sysrq-trigger", O_WRONLY);
+
+	if (write(fd, "w", 1) != 1 || write(fd, "l", 1) != 1)
+		perror("/proc/sysrq-trigger");
+	close(fd);
 }
 
 TEST_F_TIMEOUT(log, hostile_calls, 100000)
@@ -509,6 +527,7 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 	struct told *all[WORKERS];
 	int64_t start = now_ms(), moved[WORKERS], stuck[WORKERS];
 	pid_t pid[WORKERS];
+	static int64_t bases[BASES];
 	const char *wrong;
 	char line[600];
 	int i, k, n, status;
@@ -552,6 +571,7 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 		ASSERT_GT(AWAY_MS, now_ms() - seen.online) {
 			TH_LOG("topic t stays away: instance %d, set %d, partition %d, get %d, new %d",
 			       seen.instance, seen.set, seen.partition, seen.get, seen.new);
+			tell_who_waits();
 		}
 		for (i = 0; i < WORKERS; i++) {
 			before = all[i]->tried[63];
@@ -624,6 +644,10 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 				      (unsigned long long)worked, (unsigned long long)asked);
 	}
 	TH_LOG("netlink commands:%s", line);
+	/* nobody deletes: an open takes longer with each */
+	TH_LOG("%d log files in the directory of topic t, the longest without it %lld ms",
+	       segment_bases(instance_path(&self->in, "t", 0, NULL), bases, BASES),
+	       (long long)seen.longest);
 	/* the logs are what they should be: they can be opened, read and written */
 	for (i = 0; i < 500 && mend(&self->in) == 0; i++) {
 		struct nl_partition there;
