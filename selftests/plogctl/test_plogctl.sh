@@ -87,7 +87,7 @@ t "topics without an instance: what to do is said" 1 "plogctl instance set --dat
 	plogctl topic list
 j "no instance" '.state == "none"' plogctl instance show
 t "stop without an instance" 1 "nothing to stop" plogctl instance stop
-timeout 200 plogctl monitor --json >"$work/events" 2>&1 &
+timeout 600 plogctl monitor --json >"$work/events" 2>&1 &
 monitor=$!
 t "set" 0 "serving $dir: 0 topics" plogctl instance set --data-dir $dir
 t "set again" 0 "serving $dir" plogctl instance set --data-dir $dir/../test/
