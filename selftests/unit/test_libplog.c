@@ -313,27 +313,40 @@ static void several_batches(void **state)
 	free(bytes);
 }
 
-/* An error stays where it is, and nothing is given twice; the next batch can be had. */
-static void errors_stay(void **state)
+/* A batch whose third record fails, and behind it one of @count from offset 3 on. */
+static uint8_t *bad_and_good(int codec, int count, size_t *size)
 {
 	uint8_t *bad, *good, *both;
 	size_t bad_size, good_size;
-	struct plog_walk *walk;
-	struct plog_record r;
 	struct maker m;
 
-	(void)state;
 	maker_begin(&m);
 	maker_record(&m, 1, NULL, 0, "a", 1);
 	maker_record(&m, 2, NULL, 0, "b", 1);
 	maker_record_raw(&m, 0, 0, 9, NULL, -1, "c", 1, 0);	/* offset beyond the last */
-	bad = maker_end(&m, 1, &bad_size);
-	good = maker_simple(0, 1, 5, &good_size);
+	bad = maker_end(&m, codec, &bad_size);
+	good = maker_simple(0, count, 5, &good_size);
 	maker_set64(good, good_size, AT_BASE_OFFSET, 3);
-	both = malloc(bad_size + good_size);
+	*size = bad_size + good_size;
+	both = malloc(*size);
 	memcpy(both, bad, bad_size);
 	memcpy(both + bad_size, good, good_size);
-	walk = walk_over(both, bad_size + good_size);
+	free(bad);
+	free(good);
+	return both;
+}
+
+/* An error stays where it is, and nothing is given twice; the next batch can be had. */
+static void errors_stay(void **state)
+{
+	uint8_t *both;
+	size_t size;
+	struct plog_walk *walk;
+	struct plog_record r;
+
+	(void)state;
+	both = bad_and_good(1, 1, &size);
+	walk = walk_over(both, size);
 	assert_int_equal(plog_walk_next(walk, &r), 1);
 	assert_int_equal(plog_walk_next(walk, &r), 1);
 	assert_int_equal(plog_walk_next(walk, &r), -EBADMSG);
@@ -346,31 +359,19 @@ static void errors_stay(void **state)
 	assert_int_equal(plog_walk_skip(walk), -ENODATA);
 	plog_walk_free(walk);
 	free(both);
-	free(bad);
-	free(good);
 }
 
 /* What was given of a batch that failed says nothing about the one behind it. */
 static void passed_by_from(void **state)
 {
-	uint8_t *bad, *good, *both;
-	size_t bad_size, good_size;
+	uint8_t *both;
+	size_t size;
 	struct plog_walk *walk;
 	struct plog_record r;
-	struct maker m;
 
 	(void)state;
-	maker_begin(&m);
-	maker_record(&m, 1, NULL, 0, "a", 1);
-	maker_record(&m, 2, NULL, 0, "b", 1);
-	maker_record_raw(&m, 0, 0, 9, NULL, -1, "c", 1, 0);	/* offset beyond the last */
-	bad = maker_end(&m, 0, &bad_size);
-	good = maker_simple(0, 3, 5, &good_size);
-	maker_set64(good, good_size, AT_BASE_OFFSET, 3);
-	both = malloc(bad_size + good_size);
-	memcpy(both, bad, bad_size);
-	memcpy(both + bad_size, good, good_size);
-	walk = walk_over(both, bad_size + good_size);
+	both = bad_and_good(0, 3, &size);
+	walk = walk_over(both, size);
 	assert_int_equal(plog_walk_next(walk, &r), 1);
 	assert_int_equal(plog_walk_next(walk, &r), 1);
 	assert_int_equal(plog_walk_next(walk, &r), -EBADMSG);
@@ -382,8 +383,6 @@ static void passed_by_from(void **state)
 	assert_int_equal(plog_walk_next(walk, &r), 0);
 	plog_walk_free(walk);
 	free(both);
-	free(bad);
-	free(good);
 }
 
 static void refuse(uint8_t *batch, size_t size)
