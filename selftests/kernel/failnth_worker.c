@@ -280,6 +280,8 @@ static int set_number(struct nl *nl, uint8_t cmd, const char *topic, int type, i
 
 #define SET(name, value) \
 	set_number(&self->in.nl, PLOG_CMD_PARTITION_SET, "r", PLOG_A_PARTITION_##name, value)
+#define CHECK_EVERY(ms) \
+	nl_instance_limit(&self->in.nl, PLOG_A_INSTANCE_RETENTION_CHECK_MS, ms)
 #define COMMAND(name)	set_number(&self->in.nl, PLOG_CMD_##name, "r", 0, 0)
 
 static struct nl_partition look(struct instance *in)
@@ -352,17 +354,6 @@ static void tell(struct __test_metadata *const _metadata, struct instance *in, i
 	       now.segments);
 }
 
-static int check_every(struct nl *nl, uint32_t ms)
-{
-	char buf[NL_BUF_SIZE];
-	struct nlmsghdr *nlh = nl_begin(nl, buf, PLOG_CMD_INSTANCE_SET, 0);
-	struct nlattr *nest = mnl_attr_nest_start(nlh, PLOG_A_INSTANCE);
-
-	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_RETENTION_CHECK_MS, ms);
-	mnl_attr_nest_end(nlh, nest);
-	return nl_talk(nl, nlh, NULL, NULL);
-}
-
 static bool is_fenced(struct instance *in)
 {
 	return look(in).state == PLOG_PARTITION_FENCED;
@@ -389,12 +380,12 @@ TEST_F_TIMEOUT(worker, retention_clock, 600)
 {
 	NEED_INJECTION();
 	ASSERT_EQ(0, SET(RETENTION_BYTES, 0));
-	ASSERT_EQ(0, check_every(&self->in.nl, 1000000));
+	ASSERT_EQ(0, CHECK_EVERY(1000000));
 	PUT(3);
-	EACH_WORKER_FAILURE(ASSERT_EQ(0, check_every(&self->in.nl, 20)),
+	EACH_WORKER_FAILURE(ASSERT_EQ(0, CHECK_EVERY(20)),
 			    is_fenced(&self->in) || look(&self->in).log_start == self->end,
 			    (void)0, ({
-		ASSERT_EQ(0, check_every(&self->in.nl, 1000000));
+		ASSERT_EQ(0, CHECK_EVERY(1000000));
 		NOTHING_LOST();
 		PUT(3);
 	}));

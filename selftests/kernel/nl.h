@@ -79,7 +79,7 @@ struct nl_instance {
 
 int nl_instance_get(struct nl *nl, struct nl_instance *out);
 int nl_instance_set(struct nl *nl, const char *label, int dir_fd, int lock_fd);
-/* Change one limit, PLOG_A_INSTANCE_MAX_*. */
+/* Change one number of the instance, PLOG_A_INSTANCE_MAX_* or _RETENTION_CHECK_MS. */
 int nl_instance_limit(struct nl *nl, int attr, uint32_t value);
 int nl_instance_stop(struct nl *nl);
 

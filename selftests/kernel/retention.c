@@ -36,17 +36,6 @@ static int set_number(struct nl *nl, uint8_t cmd, const char *topic, int type, i
 	set_number(&self->in.nl, PLOG_CMD_PARTITION_SET, "r", PLOG_A_PARTITION_##name, value)
 #define COMMAND(name)	set_number(&self->in.nl, PLOG_CMD_##name, "r", 0, 0)
 
-static int check_every(struct nl *nl, uint32_t ms)
-{
-	char buf[NL_BUF_SIZE];
-	struct nlmsghdr *nlh = nl_begin(nl, buf, PLOG_CMD_INSTANCE_SET, 0);
-	struct nlattr *nest = mnl_attr_nest_start(nlh, PLOG_A_INSTANCE);
-
-	mnl_attr_put_u32(nlh, PLOG_A_INSTANCE_RETENTION_CHECK_MS, ms);
-	mnl_attr_nest_end(nlh, nest);
-	return nl_talk(nl, nlh, NULL, NULL);
-}
-
 static int retired_request(struct nl *nl, uint8_t cmd, int64_t base, uint64_t incarnation)
 {
 	char buf[NL_BUF_SIZE];
@@ -199,7 +188,7 @@ FIXTURE_TEARDOWN(retention)
 TEST_F(retention, keeps_everything_unless_told)
 {
 	ASSERT_EQ(0, COMMAND(RETENTION_RUN));
-	ASSERT_EQ(0, check_every(&self->in.nl, 1));
+	ASSERT_EQ(0, nl_instance_limit(&self->in.nl, PLOG_A_INSTANCE_RETENTION_CHECK_MS, 1));
 	usleep(200000);
 	EXPECT_EQ(0, look(&self->in.nl).log_start);
 	EXPECT_EQ(0, retired_get(&self->in.nl).all);
@@ -225,7 +214,7 @@ TEST_F(retention, by_time_without_a_daemon)
 TEST_F(retention, on_its_own_clock)
 {
 	ASSERT_EQ(0, SET(RETENTION_MS, 3600000));
-	ASSERT_EQ(0, check_every(&self->in.nl, 20));
+	ASSERT_EQ(0, nl_instance_limit(&self->in.nl, PLOG_A_INSTANCE_RETENTION_CHECK_MS, 20));
 	/* all of it has expired: the log end stays */
 	ASSERT_TRUE(EVENTUALLY(look(&self->in.nl).log_start == 5));
 	EXPECT_EQ(5, look(&self->in.nl).log_end);
@@ -479,8 +468,10 @@ TEST_F(retention, values_out_of_range_are_refused)
 	EXPECT_REFUSED_SOMEHOW(SET(FLUSH_MS, -1));
 	EXPECT_REFUSED_SOMEHOW(SET(SEGMENT_JITTER_MS, -1));
 	EXPECT_REFUSED_SOMEHOW(SET(PREALLOCATE, 2));
-	EXPECT_REFUSED_SOMEHOW(check_every(&self->in.nl, 0));
-	EXPECT_REFUSED_SOMEHOW(check_every(&self->in.nl, 0x80000000u));
+	EXPECT_REFUSED_SOMEHOW(nl_instance_limit(&self->in.nl,
+						 PLOG_A_INSTANCE_RETENTION_CHECK_MS, 0));
+	EXPECT_REFUSED_SOMEHOW(nl_instance_limit(&self->in.nl,
+						 PLOG_A_INSTANCE_RETENTION_CHECK_MS, 0x80000000u));
 }
 
 SELFTEST_MAIN
