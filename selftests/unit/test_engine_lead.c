@@ -140,7 +140,7 @@ static void test_min_isr(void **state)
 /* ---- waiting ---- */
 
 static bool stop;
-static int confirmed, uncertain;
+static int confirmed, uncertain, writing;
 
 static int atomic_read_int(const int *p)
 {
@@ -167,6 +167,7 @@ static void *acks_writer(void *arg)
 			assert_true(plog_partition_end(env.p, PLOG_END_HW) > args.last_offset ||
 				    view().cuts != args.cuts);
 	}
+	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -194,6 +195,7 @@ static void test_waiters(void **state)
 	(void)state;
 	stop = false;
 	confirmed = uncertain = 0;
+	writing = 4;
 	env.config.segment_bytes = 5000;
 	assert_int_equal(open_leased(), 0);
 	assert_int_equal(lead(epoch, LEADER), 0);
@@ -227,7 +229,8 @@ static void test_waiters(void **state)
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	/* whoever waits still is let go by an epoch */
 	assert_int_equal(lead(++epoch, LEADER), 0);
-	for (int i = 0; i < 100; i++) {
+	/* and whoever has looked at stop before and appends only now, by the watermark */
+	while (__atomic_load_n(&writing, __ATOMIC_ACQUIRE)) {
 		move_hw(view().log_end);
 		usleep(1000);
 	}
