@@ -25,7 +25,7 @@ case_() {
 	fi
 }
 
-echo 1..22
+echo 1..25
 case_ "passes are counted" "2 passed, 0 failed, 0 skipped" 0 "printf '1..2\nok 1\nok 2 - x\n'"
 case_ "a plan may come last" "1 passed, 0 failed, 0 skipped" 0 "printf 'ok 1\n1..1\n'"
 case_ "streams add up" "3 passed, 0 failed, 0 skipped" 0 \
@@ -45,6 +45,18 @@ case_ "no test" "0 passed, 1 failed, 0 skipped" 1 "true"
 case_ "exit status without a failed test" "1 passed, 1 failed, 0 skipped" 1 \
 	"printf '1..1\nok 1\n'; exit 3"
 case_ "out of time" "1 passed, 1 failed, 0 skipped" 1 "printf '1..1\nok 1\n'; sleep 20" 1
+case_ "out of time, with a word at the end" "1 passed, 1 failed, 0 skipped" 1 \
+	"trap 'echo ok 1 - was at x; exit 1' TERM; echo 1..1; sleep 20 & wait" 1
+
+case_ "out of time, and a group of its own" "1 passed, 1 failed, 0 skipped" 1 \
+	"printf '1..1\nok 1\n'; timeout 10 bash -c 'sleep 3; touch $dir/left' & sleep 20" 1
+n=$((n + 1))
+sleep 3
+if [ -e "$dir/left" ]; then
+	echo "not ok $n - which ends too"
+else
+	echo "ok $n - which ends too"
+fi
 
 # shown NAME WHAT COMMAND: WHAT, with a hundred tests that passed behind it, is in what the
 # runner says of a suite that failed, and that has no more than some 100 lines
