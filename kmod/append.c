@@ -548,9 +548,9 @@ out_lease:
 	if (!err && !(args->flags & PLOG_APPEND_REPLICA) && plog_lease_over(p))
 		err = -EKEYEXPIRED;
 	if (err && plog_file_size(seg->log) != pos) {
-		WRITE_ONCE(p->cut_dirty, true);
-		if (plog_file_truncate(seg->log, pos))
-			plog_fence(p, err, "a failed append could not be cut off");
+		seg->uncut = true;
+		/* killed while the filesystem is frozen, the next append does it */
+		plog_active_renew(p, seg);
 	}
 	return err;
 }

@@ -329,7 +329,8 @@ int plog_roll_make(struct plog_partition *p, s64 base, struct plog_segment **seg
 int plog_note_gap(struct plog_partition *p);
 
 /**
- * plog_active_renew() - the last segment takes appends, again if it was sealed
+ * plog_active_renew() - the last segment takes appends, again if it was sealed, and ends
+ * where its batches do
  *
  * Under the append mutex.  Return: 0, -EINTR, or an error of the files.
  */

@@ -14,8 +14,8 @@
  * too, where a caller that is killed would leave the cut to somebody else.)
  * A file that has to be made is made by a worker, which the wait is left to by a
  * caller who is killed.
- * The cut after a failed write waits like every truncate(2); a truncation that is asked
- * for waits killably first, see plog_dir_thawed().
+ * A truncation waits killably first, see plog_dir_thawed().  What an append has written
+ * that is killed then stays behind the end until the next one, see plog_active_renew().
  */
 #include <linux/completion.h>
 #include <linux/cred.h>

@@ -30,7 +30,7 @@ void plog_dir_put(struct plog_dir *dir);
  *
  * For what changes files by calls that wait for a thaw as truncate(2) does, and cannot
  * be killed there.  A freeze that begins afterwards is such a wait all the same: who
- * asks does it with no lock held, right before.
+ * asks does it right before.
  *
  * Return: 0, or -EINTR for a fatal signal.
  */

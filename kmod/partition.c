@@ -303,7 +303,7 @@ static int do_close(struct plog_partition *p, bool clean)
 	plog_roll_settle(p, -1, false);
 	clean = clean && state == PLOG_PARTITION_ONLINE;
 	/* at rest it was sealed, but kept its room on the disk for the next append */
-	if (clean && plog_active(p)->preallocated)
+	if (clean && (plog_active(p)->preallocated || plog_active(p)->uncut))
 		plog_active_renew(p, plog_active(p));
 	if (clean && plog_active(p)->active) {
 		plog_segment_seal(plog_active(p));

@@ -138,13 +138,29 @@ int plog_roll_settle(struct plog_partition *p, s64 base, bool killable)
 	return 0;
 }
 
+/* What a failed append has left behind the end; on a frozen filesystem after the thaw. */
+static int cut_off(struct plog_partition *p, struct plog_segment *seg)
+{
+	int err = plog_dir_thawed(p->dir);
+
+	if (err)
+		return err;
+	WRITE_ONCE(p->cut_dirty, true);
+	err = plog_file_truncate(seg->log, seg->end);
+	if (err)
+		plog_fence(p, err, "a failed append could not be cut off");
+	else
+		seg->uncut = false;
+	return err;
+}
+
 int plog_active_renew(struct plog_partition *p, struct plog_segment *seg)
 {
 	int err;
 
 	lockdep_assert_held(&p->lock);
 	if (seg->active)
-		return 0;
+		return seg->uncut ? cut_off(p, seg) : 0;
 	err = plog_segment_activate(seg, p->dir);
 	/* whatever lies under its name now, it is not the log */
 	if (err == -EUCLEAN)

@@ -48,6 +48,8 @@ struct plog_segment_counts {
  *	 is a user, until the segment is synced and no more active
  * @inode, @inode_gen: of the log's file, once it was open: a name may be given to
  *	another file while nobody looks, and that is not the log
+ * @uncut: under the partition's mutex, while active: a failed append's bytes lie behind
+ *	@end, whose writer was killed while the filesystem was frozen
  * @swap: its files are named "....swap", and open; nothing is made that is missing
  * @last_producer: last offset of the last batch with a producer id that a scan
  *	has met, -1
@@ -80,6 +82,7 @@ struct plog_segment {
 	bool index_bad;
 	bool active;
 	bool held;
+	bool uncut;
 	bool swap;
 	struct plog_file *log;
 	u64 inode;

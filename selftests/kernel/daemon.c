@@ -366,6 +366,75 @@ TEST_F(daemon, waits_for_a_thaw_can_be_killed)
 	close(dir);
 }
 
+/* Batches whose CRC takes a while, until the first that fails. */
+static void append_large(int fd, uint64_t incarnation)
+{
+	struct batch b;
+
+	if (!batch_fill(&b, 900000, 'l'))
+		_exit(1);
+	while (append_as(fd, incarnation, &b, 0) == 0)
+		;
+	_exit(2);
+}
+
+/*
+ * Frozen somewhere in an append, behind the payload as a rule: the cut of who is killed then
+ * waits for the thaw, but not he.
+ */
+TEST_F(daemon, a_killed_append_is_cut_after_the_thaw)
+{
+	struct nl_partition part = { .topic = "large", .segment_bytes = 1 << 30 };
+	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), i, left = 0, batch, err;
+	struct plog_state state;
+	char log[300];
+	struct batch good;
+	struct stat st;
+	bool ended;
+	pid_t pid;
+
+	ASSERT_LE(0, dir);
+	ASSERT_TRUE(batch_fill(&good, 10, 'g'));
+	ASSERT_EQ(0, instance_partition(&self->in, &part));
+	batch = partition_bind("large", 0, PLOG_MODE_BATCH);
+	ASSERT_LE(0, batch);
+	snprintf(log, sizeof(log), "%s",
+		 instance_path(&self->in, "large", 0, "00000000000000000000.log"));
+	for (i = 0; i < 12; i++) {
+		pid = child();
+		if (!pid)
+			append_large(batch, self->incarnation);
+		usleep(150000 + (useconds_t)i * 7000);
+		if (ioctl(dir, FIFREEZE, 0)) {
+			ASSERT_EQ(EOPNOTSUPP, errno);
+			ends_when_killed(pid);
+			break;
+		}
+		usleep(100000);
+		ended = ends_when_killed(pid);
+		/* whatever has failed: nobody after this finds it frozen */
+		err = partition_state(batch, &state) || stat(log, &st);
+		ASSERT_EQ(0, ioctl(dir, FITHAW, 0));
+		ASSERT_TRUE(ended) {
+			TH_LOG("freeze %d: it could not be killed", i);
+		}
+		ASSERT_EQ(0, err);
+		left += st.st_size > (off_t)state.bytes;
+		EXPECT_LE((off_t)state.bytes, st.st_size);
+		EXPECT_EQ(state.log_end, partition_end(batch));
+		EXPECT_EQ(0, append_as(batch, self->incarnation, &good, 0));
+		ASSERT_EQ(0, partition_state(batch, &state));
+		ASSERT_EQ(0, stat(log, &st));
+		EXPECT_EQ((off_t)state.bytes, st.st_size);
+	}
+	TH_LOG("%d of %d had something to cut", left, i);
+	EXPECT_TRUE(left || !i);
+	EXPECT_EQ(NULL, partition_check(batch, NULL));
+	batch_free(&good);
+	close(batch);
+	close(dir);
+}
+
 TEST_F(daemon, truncate_over_segments_survives_a_reopen)
 {
 	struct nl_partition part = { .topic = "r", .segment_bytes = 4096 };

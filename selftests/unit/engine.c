@@ -87,6 +87,7 @@ int env_teardown(void **state)
 	if (shim_file_fault)
 		shim_file_fault = NULL;
 	shim_killed = false;
+	shim_frozen = false;
 	shim_locking = NULL;
 	shim_copied = NULL;
 	if (env.p)

@@ -410,6 +410,7 @@ void do_crash(bool power, bool middle)
 /* ---- calls that fail ---- */
 
 static int fault_left;
+static bool fault_kills;	/* and the filesystem is frozen by then */
 
 static int one_fault(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *size)
 {
@@ -418,7 +419,13 @@ static int one_fault(enum shim_file_op op, const char *name, u64 pos, size_t len
 		return 0;
 	if (size)
 		*size = part_of(pos, len);
-	return -ENOSPC;
+	if (!fault_kills)
+		return -ENOSPC;
+	shim_killed = shim_frozen = true;
+	/* it stays there: a whole batch is one after a crash, see test_killed_when_frozen() */
+	if (size && *size == len)
+		*size = len - 1;
+	return -EINTR;
 }
 
 void do_fault(void)
@@ -436,6 +443,7 @@ void do_fault(void)
 	done.faults++;
 	model_copy(&before, &m);
 	fault_left = rnd(4);
+	fault_kills = rnd(2);
 	if (!memory)
 		shim_file_fault = one_fault;
 	else
@@ -443,10 +451,11 @@ void do_fault(void)
 	err = ops[rnd(memory ? ARRAY_SIZE(ops) : 2)]();
 	power_on();
 	shim_fail_alloc = 0;
+	shim_killed = shim_frozen = false;
 	if (!err)
 		return;
 	trace("a fault: %d", err);
-	assert_true(err == -ENOSPC || err == -ENOMEM);
+	assert_true(err == -ENOSPC || err == -ENOMEM || err == -EINTR);
 	if (m.swap_first != before.swap_first)
 		drop_swap();
 	before.tried = m.tried > before.tried ? m.tried : before.tried;

@@ -32,6 +32,7 @@ struct plog_file {
 
 int (*shim_file_fault)(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done);
 int shim_open_files;
+bool shim_frozen;
 
 static int fault(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
 {
@@ -98,6 +99,11 @@ void plog_dir_put(struct plog_dir *dir)
 
 int plog_dir_thawed(struct plog_dir *dir)
 {
+	while (__atomic_load_n(&shim_frozen, __ATOMIC_ACQUIRE)) {
+		if (shim_killed)
+			return -EINTR;
+		usleep(1000);
+	}
 	return 0;
 }
 

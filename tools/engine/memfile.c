@@ -54,6 +54,7 @@ static struct {
 
 int (*shim_file_fault)(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done);
 int shim_open_files;
+bool shim_frozen;
 u64 memdisk_syncs, memdisk_writes, memdisk_lost_pages;
 
 static int fault(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
@@ -380,7 +381,7 @@ void plog_dir_put(struct plog_dir *dir)
 
 int plog_dir_thawed(struct plog_dir *dir)
 {
-	return 0;
+	return shim_frozen && shim_killed ? -EINTR : 0;
 }
 
 int plog_dir_sync(struct plog_dir *dir)

@@ -50,6 +50,9 @@ enum shim_file_op {
 extern int (*shim_file_fault)(enum shim_file_op op, const char *name, u64 pos, size_t len,
 			      size_t *done);
 
+/* The filesystem is frozen, to who asks plog_dir_thawed(). */
+extern bool shim_frozen;
+
 /* Open files, for leak checks. */
 extern int shim_open_files;
 
