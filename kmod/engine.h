@@ -115,6 +115,21 @@ struct plog_unstable {
 	} waiting[PLOG_UNSTABLE_WAITING];
 };
 
+/**
+ * struct plog_unsettled - what a caller who was killed could not publish
+ * @any: there is something, and a flush is queued that clears this
+ * @log_start: it is in the state file; 0: none
+ * @error: of a sync that failed, 0: none
+ *
+ * Set under sync_lock, by who waited in vain for the append mutex.  The next command
+ * publishes it, or the flush, see plog_settle().
+ */
+struct plog_unsettled {
+	bool any;
+	int error;
+	s64 log_start;
+};
+
 struct plog_partition {
 	refcount_t refs;
 	char *name;
@@ -140,6 +155,7 @@ struct plog_partition {
 	bool dir_dirty;			/* names were made that are not durable */
 	bool abandoned;			/* an open that runs is not wanted any more */
 	bool leftovers;			/* empty files of no segment lie about, and are not listed */
+	struct plog_unsettled unsettled;
 	struct plog_roll roll;
 	wait_queue_head_t roll_wait;
 
@@ -273,6 +289,9 @@ int plog_check_fence(const struct plog_partition *p, s32 leader_epoch, u64 incar
  */
 int plog_begin(struct plog_partition *p, const struct plog_fence *f);
 
+/* Publish what a killed caller could not. Under the append mutex. */
+void plog_settle(struct plog_partition *p);
+
 /*
  * The largest timestamp of the table, under the append mutex.  Opens the files of each
  * segment whose times are not known: after a clean open, and where plog_learn_times() did
@@ -384,6 +403,9 @@ void plog_rest_awake(struct plog_partition *p);
 void plog_rest_forget(struct plog_partition *p);
 
 /* sync.c */
+
+/* A log start that is in the state file, by who could not publish it. Under sync_lock. */
+void plog_leave_log_start(struct plog_partition *p, s64 log_start);
 
 /* Sync, write the recovery point down, and let go of what is sealed. Is it all synced? */
 bool plog_flush(struct plog_partition *p);

@@ -294,6 +294,7 @@ static int do_close(struct plog_partition *p, bool clean)
 	/* not between a log start on disk and the table that goes with it */
 	mutex_lock(&p->sync_lock);
 	mutex_lock(&p->lock);
+	plog_settle(p);
 	state = p->pub.state;
 	if (state == PLOG_PARTITION_CLOSED) {
 		mutex_unlock(&p->lock);
@@ -574,6 +575,26 @@ void plog_fence(struct plog_partition *p, int error, const char *why)
 	plog_event_fence(p->name, error);
 	set_state(p, PLOG_PARTITION_FENCED, error);
 	wake_up_all(&p->waitq);
+}
+
+void plog_settle(struct plog_partition *p)
+{
+	struct plog_unsettled u;
+
+	lockdep_assert_held(&p->lock);
+	if (!READ_ONCE(p->unsettled.any))
+		return;
+	spin_lock(&p->point_lock);
+	u = p->unsettled;
+	spin_unlock(&p->point_lock);
+	if (u.log_start > p->pub.log_start) {
+		p->clean_on_disk = false;
+		plog_publish_begin(p);
+		WRITE_ONCE(p->pub.log_start, u.log_start);
+		plog_publish_end(p);
+	}
+	if (u.error)
+		plog_fence(p, u.error, "a sync failed");
 }
 
 int plog_check_state(const struct plog_partition *p)

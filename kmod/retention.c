@@ -216,7 +216,10 @@ static int advance(struct plog_partition *p, const struct plog_fence *f, s64 *of
 	 * leads by now, or kills the caller.  sync_lock keeps the log from getting shorter,
 	 * and open.
 	 */
-	mutex_lock(&p->lock);
+	if (mutex_lock_killable(&p->lock)) {
+		plog_leave_log_start(p, wanted);
+		return -EINTR;
+	}
 	p->clean_on_disk = false;
 	plog_publish_begin(p);
 	WRITE_ONCE(p->pub.log_start, wanted);

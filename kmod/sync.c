@@ -10,13 +10,51 @@
 #include "engine.h"
 #include "event.h"
 
+/* ---- what is left by who was killed ---- */
+
+/* Under sync_lock: nobody else leaves anything meanwhile. */
+static void leave(struct plog_partition *p, s64 log_start, int error)
+{
+	spin_lock(&p->point_lock);
+	p->unsettled.log_start = max_t(s64, p->unsettled.log_start, log_start);
+	if (error)
+		WRITE_ONCE(p->unsettled.error, error);
+	WRITE_ONCE(p->unsettled.any, true);
+	spin_unlock(&p->point_lock);
+	plog_flush_queue(p);
+}
+
+void plog_leave_log_start(struct plog_partition *p, s64 log_start)
+{
+	leave(p, log_start, 0);
+}
+
+/* By a worker, who has all the time there is, unless the append mutex's next owner was faster. */
+static void settle_what_was_left(struct plog_partition *p)
+{
+	if (!READ_ONCE(p->unsettled.any))
+		return;
+	mutex_lock(&p->sync_lock);
+	mutex_lock(&p->lock);
+	plog_settle(p);
+	WRITE_ONCE(p->unsettled.any, false);
+	mutex_unlock(&p->lock);
+	mutex_unlock(&p->sync_lock);
+	plog_wake(p);
+}
+
 static void fence(struct plog_partition *p, int error)
 {
 	atomic64_inc(&p->count.sync_errors);
-	mutex_lock(&p->lock);
+	if (mutex_lock_killable(&p->lock)) {
+		leave(p, 0, error);
+		return;
+	}
 	plog_fence(p, error, "a sync failed");
 	mutex_unlock(&p->lock);
 }
+
+/* ---- syncs ---- */
 
 /*
  * Sync the segments that hold offsets from @from to @to, and the one that ends at
@@ -78,11 +116,13 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 	seen.offset = min_t(s64, seen.first_unstable, to);
 	seen.last_producer = look.pub.last_producer;
 	seen.last_marker = look.pub.last_marker;
-	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_FENCED) {
-		/* an error is told once by the files, and never taken back here */
+	/* an error is told once by the files, and never taken back here */
+	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_FENCED)
 		err = -READ_ONCE(p->pub.error);
+	else
+		err = READ_ONCE(p->unsettled.error);
+	if (err)
 		goto out;
-	}
 	if (READ_ONCE(p->dir_dirty)) {
 		WRITE_ONCE(p->dir_dirty, false);
 		err = plog_dir_sync(p->dir);
@@ -177,6 +217,7 @@ static void release_sealed(struct plog_partition *p)
 
 bool plog_flush(struct plog_partition *p)
 {
+	settle_what_was_left(p);
 	if (READ_ONCE(p->pub.state) != PLOG_PARTITION_ONLINE || plog_sync_log(p, false))
 		return false;
 	plog_save(p, false, true);

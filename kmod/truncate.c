@@ -27,6 +27,7 @@ int plog_begin(struct plog_partition *p, const struct plog_fence *f)
 		return err;
 	if (mutex_lock_killable(&p->lock))
 		return -EINTR;
+	plog_settle(p);
 	err = plog_check_state(p);
 	if (!err && f)
 		err = plog_check_fence(p, f->leader_epoch, f->incarnation, f->current_incarnation);

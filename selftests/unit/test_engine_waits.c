@@ -223,6 +223,110 @@ static void test_times(void **state)
 	assert_int_equal(view().segments, 3);
 }
 
+/* ---- the append mutex, which an append holds that waits for the thaw ---- */
+
+static int freeze_at(enum shim_file_op op, enum shim_file_op wanted, const char *name,
+		     const char *of, int error)
+{
+	if (op != wanted || !strstr(name, of) ||
+	    !__atomic_exchange_n(&save.armed, false, __ATOMIC_ACQ_REL))
+		return 0;
+	freeze(&env.p->lock);
+	return error;
+}
+
+static int freeze_at_the_state_file(enum shim_file_op op, const char *name, u64 pos, size_t len,
+				    size_t *done)
+{
+	return freeze_at(op, SHIM_WRITE, name, "plog.state", 0);
+}
+
+static int freeze_at_the_sync(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			      size_t *done)
+{
+	return freeze_at(op, SHIM_SYNC, name, ".log", -EIO);
+}
+
+static void wait_until(bool (*seen)(void))
+{
+	for (int i = 0; i < 20000 && !seen(); i++)
+		usleep(1000);
+	assert_true(seen());
+}
+
+static bool log_starts_at_2(void)
+{
+	return view().log_start == 2;
+}
+
+/* A log start that is on the disk is the log's, whoever is killed; and it never moves back. */
+static void test_log_start(void **state)
+{
+	struct plog_fence f = { 0 };
+	s64 at = 2;
+
+	(void)state;
+	shim_file_fault = freeze_at_the_state_file;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(3, 20, 1), 0);
+	__atomic_store_n(&save.armed, true, __ATOMIC_RELEASE);
+	shim_locking = die_waiting;
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &at), -EINTR);
+	shim_locking = NULL;
+	shim_killed = false;
+	assert_int_equal(view().log_start, 0);
+	thaw();
+	/* before the worker, or after: a lower one is below where it is */
+	at = 1;
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &at), 0);
+	assert_int_equal(at, 2);
+	wait_until(log_starts_at_2);
+	env_crash();
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(view().log_start, 2);
+}
+
+static void test_log_start_by_the_worker(void **state)
+{
+	struct plog_fence f = { 0 };
+	s64 at = 2;
+
+	(void)state;
+	shim_file_fault = freeze_at_the_state_file;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(3, 20, 1), 0);
+	__atomic_store_n(&save.armed, true, __ATOMIC_RELEASE);
+	shim_locking = die_waiting;
+	assert_int_equal(plog_partition_set_log_start(env.p, &f, &at), -EINTR);
+	shim_locking = NULL;
+	shim_killed = false;
+	thaw();
+	wait_until(log_starts_at_2);
+}
+
+static bool is_fenced(void)
+{
+	return view().state == PLOG_PARTITION_FENCED;
+}
+
+/* The files tell an error once: it is not lost with who was to tell of it. */
+static void test_failed_sync(void **state)
+{
+	(void)state;
+	shim_file_fault = freeze_at_the_sync;
+	assert_int_equal(env_open(), 0);
+	assert_int_equal(put(3, 20, 1), 0);
+	__atomic_store_n(&save.armed, true, __ATOMIC_RELEASE);
+	shim_locking = die_waiting;
+	assert_int_equal(plog_partition_sync(env.p), -EIO);
+	shim_locking = NULL;
+	shim_killed = false;
+	assert_int_equal(plog_partition_sync(env.p), -EIO);
+	thaw();
+	wait_until(is_fenced);
+	assert_int_equal(view().error, EIO);
+}
+
 static int setup(void **state)
 {
 	memset(&save, 0, sizeof(save));
@@ -245,7 +349,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_append_in_a_new_epoch), T(test_change_of_epochs),
-		T(test_start_at_taken_back), T(test_times),
+		T(test_start_at_taken_back), T(test_times), T(test_log_start),
+		T(test_log_start_by_the_worker), T(test_failed_sync),
 	};
 
 	return cmocka_run_group_tests_name("engine waits", tests, NULL, NULL);
