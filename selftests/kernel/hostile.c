@@ -30,6 +30,7 @@
 #define AWAY_MS		60000
 #define TAKEN_MS	500
 #define SWEEP_MS	2000
+#define SAY_MS		60000		/* how far it is, where it takes long */
 
 /* What a worker tells its parent, in shared memory. */
 struct told {
@@ -548,7 +549,7 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 			 strtoull(getenv("PLOG_HOSTILE_CALLS"), NULL, 0) : CALLS;
 	uint64_t left, before, sum = 0, kills = 0, round = 0;
 	struct told *all[WORKERS];
-	int64_t start = now_ms(), swept = start, moved[WORKERS], stuck[WORKERS];
+	int64_t start = now_ms(), swept = start, said = start, moved[WORKERS], stuck[WORKERS];
 	pid_t pid[WORKERS];
 	static int64_t bases[BASES];
 	const char *wrong;
@@ -599,6 +600,13 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 			}
 			swept = now_ms();
 		}
+		if (now_ms() - said > SAY_MS) {
+			for (i = 0, sum = 0; i < WORKERS; i++)
+				sum += all[i]->calls;
+			said = now_ms();
+			TH_LOG("%llu calls of %llu in %lld s", (unsigned long long)sum,
+			       (unsigned long long)total, (long long)(said - start) / 1000);
+		}
 		ASSERT_GT(AWAY_MS * slow(), now_ms() - seen.online) {
 			TH_LOG("topic t stays away: instance %d, set %d, partition %d, get %d, new %d",
 			       seen.instance, seen.set, seen.partition, seen.get, seen.new);
@@ -630,7 +638,7 @@ TEST_F_TIMEOUT(log, hostile_calls, 100000)
 			}
 		}
 	}
-	for (i = 0; i < WORKERS; i++)
+	for (i = 0, sum = 0; i < WORKERS; i++)
 		sum += all[i]->calls;
 	TH_LOG("%llu calls in %lld ms, %llu waits killed", (unsigned long long)sum,
 	       (long long)(now_ms() - start), (unsigned long long)kills);
