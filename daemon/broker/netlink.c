@@ -138,6 +138,27 @@ static const char *extack_text(const struct nlmsghdr *nlh)
 	return NULL;
 }
 
+/*
+ * A message of the kernel's own: a process with CAP_NET_ADMIN in this network namespace can
+ * write to these ports too, but neither answers, nor tells, nor relays.  Return: its bytes,
+ * 0: it was another's, or -1 with errno, ENOSPC where it is longer than @size.
+ */
+static ssize_t receive(struct mnl_socket *s, void *buf, size_t size, int flags)
+{
+	struct sockaddr_nl from = { 0 };
+	socklen_t from_len = sizeof(from);
+	ssize_t n = recvfrom(mnl_socket_get_fd(s), buf, size, flags | MSG_TRUNC,
+			     (struct sockaddr *)&from, &from_len);
+
+	if (n >= 0 && from.nl_pid)
+		return 0;
+	if (n > (ssize_t)size) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return n;
+}
+
 /* The kernel has the answer ready when the send returns. */
 int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_answer *answer,
 		const char *what, struct plog_error *err)
@@ -156,7 +177,7 @@ int netlink_ask(struct netlink *nl, struct nlmsghdr *nlh, const struct netlink_a
 				      strerror(-error));
 	}
 	while (!done) {
-		ssize_t n = mnl_socket_recvfrom(nl->request, nl->reply, sizeof(nl->reply));
+		ssize_t n = receive(nl->request, nl->reply, sizeof(nl->reply), 0);
 		const struct nlmsghdr *h = (void *)nl->reply;
 		int len = n;
 
@@ -737,14 +758,15 @@ static void on_events(uv_poll_t *poll, int status, int events)
 	(void)events;
 	for (int i = 0; i < 64; i++) {
 		const struct nlmsghdr *nlh = (void *)buf;
-		ssize_t n = recv(mnl_socket_get_fd(nl->events), buf, sizeof(buf), MSG_DONTWAIT);
+		ssize_t n = receive(nl->events, buf, sizeof(buf), MSG_DONTWAIT);
 		int len = n;
 
-		if (n < 0 && errno == ENOBUFS) {
+		/* one that is too long is as good as lost */
+		if (n < 0 && (errno == ENOBUFS || errno == ENOSPC)) {
 			resync(nl);
 			continue;
 		}
-		if (n <= 0)
+		if (n < 0)
 			break;
 		for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len))
 			on_event(nl, nlh);
@@ -788,25 +810,20 @@ static void on_relayed(struct netlink *nl, const struct nlmsghdr *nlh)
 static void on_relay(uv_poll_t *poll, int status, int events)
 {
 	struct netlink *nl = poll->data;
-	struct sockaddr_nl from;
 	char buf[REPLY_SIZE];
 
 	(void)status;
 	(void)events;
 	for (int i = 0; i < 16; i++) {
 		const struct nlmsghdr *nlh = (void *)buf;
-		socklen_t from_len = sizeof(from);
-		ssize_t n = recvfrom(mnl_socket_get_fd(nl->relay), buf, sizeof(buf), MSG_DONTWAIT,
-				     (struct sockaddr *)&from, &from_len);
+		ssize_t n = receive(nl->relay, buf, sizeof(buf), MSG_DONTWAIT);
 		int len = n;
 
-		if (n < 0 && errno == ENOBUFS)
-			continue;	/* an asker that hears nothing asks again */
-		if (n <= 0)
-			return;
-		/* only the kernel relays: another process could write to this port itself */
-		if (from.nl_pid)
+		/* an asker that hears nothing asks again */
+		if (n < 0 && (errno == ENOBUFS || errno == ENOSPC))
 			continue;
+		if (n < 0)
+			return;
 		for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len))
 			on_relayed(nl, nlh);
 	}

@@ -379,6 +379,51 @@ END
 7"
 fi
 
+# ---- messages that look like the module's ----
+
+# forge: the event that the instance was stopped, to each port of generic netlink there is
+forge() {
+	python3 - <<'END'
+import socket
+import struct
+
+def attr(kind, data):
+    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
+
+def message(kind, command, body):
+    return struct.pack("=IHHIIBBH", 20 + len(body), kind, REQUEST, 1, 0, command, 1, 0) + body
+
+GENERIC, REQUEST = 16, 1
+GETFAMILY, FAMILY_ID, FAMILY_NAME = 3, 1, 2
+INSTANCE_NTF, INSTANCE, STATE, STOPPED = 4, 1, 1, 3
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, GENERIC)
+s.settimeout(10)
+s.sendto(message(16, GETFAMILY, attr(FAMILY_NAME, b"plog\0")), (0, 0))
+answer = s.recv(8192)
+family, at = None, 20
+while at < len(answer) and not family:
+    size, kind = struct.unpack_from("=HH", answer, at)
+    if kind == FAMILY_ID:
+        family, = struct.unpack_from("=H", answer, at + 4)
+    at += size + 3 & ~3
+event = message(family, INSTANCE_NTF, attr(INSTANCE, attr(STATE, struct.pack("=I", STOPPED))))
+own, sent = s.getsockname()[0], 0
+with open("/proc/net/netlink") as f:
+    for _, protocol, port in (line.split()[:3] for line in f.readlines()[1:]):
+        if int(protocol) == GENERIC and int(port) not in (0, own):
+            s.sendto(event, (int(port), 0))
+            sent += 1
+print("three or more" if sent >= 3 else sent)
+END
+}
+if [ "$PLOG_ENGINE" = module ]; then
+	is "events that another process made up are sent to plogd" "$(forge 2>&1)" "three or more"
+	sleep 0.5
+	is "which does not believe them" "$(kc -L -J | jq '.brokers | length'
+		grep -c 'instance was stopped' "$log")" "1
+0"
+fi
+
 # ---- limits of the instance ----
 
 stop
