@@ -15,6 +15,9 @@
 /* Under sync_lock: nobody else leaves anything meanwhile. */
 static void leave(struct plog_partition *p, s64 log_start, int error)
 {
+	/* its close has waited for the flushes, and whom they tell may be gone */
+	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_CLOSED)
+		return;
 	spin_lock(&p->point_lock);
 	p->unsettled.log_start = max_t(s64, p->unsettled.log_start, log_start);
 	if (error)
@@ -29,17 +32,27 @@ void plog_leave_log_start(struct plog_partition *p, s64 log_start)
 	leave(p, log_start, 0);
 }
 
-/* By a worker, who has all the time there is, unless the append mutex's next owner was faster. */
+/*
+ * By a worker, who has all the time there is, unless the append mutex's next owner was faster.
+ * Syncs go on beside it.
+ */
 static void settle_what_was_left(struct plog_partition *p)
 {
+	struct plog_unsettled seen;
+
 	if (!READ_ONCE(p->unsettled.any))
 		return;
-	mutex_lock(&p->sync_lock);
+	spin_lock(&p->point_lock);
+	seen = p->unsettled;
+	spin_unlock(&p->point_lock);
 	mutex_lock(&p->lock);
 	plog_settle(p);
-	WRITE_ONCE(p->unsettled.any, false);
 	mutex_unlock(&p->lock);
-	mutex_unlock(&p->sync_lock);
+	spin_lock(&p->point_lock);
+	/* what was left since is for the flush that was queued for it */
+	if (p->unsettled.log_start == seen.log_start && p->unsettled.error == seen.error)
+		WRITE_ONCE(p->unsettled.any, false);
+	spin_unlock(&p->point_lock);
 	plog_wake(p);
 }
 
