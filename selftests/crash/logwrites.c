@@ -32,6 +32,7 @@
 #define DATA	MNT "/data"
 #define PARTS	8
 #define MARKS	5000
+#define SAY_MS	20000	/* how far it is */
 
 static struct promise marks[MARKS][PARTS];
 static int marked, wanted;
@@ -242,6 +243,7 @@ static const char *compare(const char *fs, int *looks, struct found *found)
 {
 	char base[32], cow[32], where[100] = "";
 	static char text[600];
+	int64_t began = now_ms(), said = began;
 	const char *bad = NULL;
 	struct replay r;
 	int b, c, ret, last = -1;
@@ -265,8 +267,11 @@ static const char *compare(const char *fs, int *looks, struct found *found)
 			 (unsigned long long)r.done);
 		bad = look(fs, base, cow, marks[last], found);
 		++*looks;
-		if (*looks % 100 == 0)
-			diag("%s: %d looks", fs, *looks);
+		if (now_ms() - said > SAY_MS) {
+			said = now_ms();
+			diag("%s: %d looks of %d in %lld s", fs, *looks, marked / every,
+			     (long long)(said - began) / 1000);
+		}
 	}
 	if (!bad && ret < 0)
 		bad = strerror(-ret);
