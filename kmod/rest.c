@@ -81,6 +81,11 @@ static bool may_rest(struct plog_partition *p)
 	seg = plog_active(p);
 	if (!seg->active || !seg->held || READ_ONCE(seg->swap))
 		return false;
+	/* the cut is to be synced first: the next look finds that */
+	if (seg->uncut) {
+		plog_active_renew(p, seg);
+		return false;
+	}
 	spin_lock(&p->point_lock);
 	point = p->recovery_point;
 	spin_unlock(&p->point_lock);

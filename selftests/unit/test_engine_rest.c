@@ -96,6 +96,35 @@ static void test_allowed_to_stay(void **state)
 	assert_int_equal(files(), 0);
 }
 
+static int kill_when_frozen(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			    size_t *done)
+{
+	(void)pos;
+	if (op != SHIM_WRITE || strcmp(name, FIRST_LOG))
+		return 0;
+	shim_killed = shim_frozen = true;
+	*done = len / 2;
+	return -EINTR;
+}
+
+/* What a killed append has left is cut, and the cut synced, before the file is closed. */
+static void test_uncut(void **state)
+{
+	(void)state;
+	assert_int_equal(env_open(), 0);
+	put(1, 20, 1);
+	shim_file_fault = kill_when_frozen;
+	assert_int_equal(put(1, 200, 1), -EINTR);
+	shim_file_fault = NULL;
+	shim_killed = shim_frozen = false;
+	assert_true((u64)file_size(FIRST_LOG) > view().bytes);
+	rest();
+	rest();
+	assert_int_equal(file_size(FIRST_LOG), view().bytes);
+	assert_int_equal(files(), 0);
+	assert_int_equal(walk(PLOG_END_HW), 1);
+}
+
 /* Nothing that only the page cache knows is left behind a closed file. */
 static int syncs, fail_sync;
 
@@ -483,8 +512,9 @@ int main(void)
 #ifdef THREADS	/* without those that set faults beside the workers */
 		T(test_closes_and_opens), T(test_commands), T(test_threads),
 #else
-		T(test_closes_and_opens), T(test_allowed_to_stay), T(test_synced_before),
-		T(test_times), T(test_commands), T(test_preallocated), T(test_no_descriptor),
+		T(test_closes_and_opens), T(test_allowed_to_stay), T(test_uncut),
+		T(test_synced_before), T(test_times), T(test_commands), T(test_preallocated),
+		T(test_no_descriptor),
 		T(test_no_memory), T(test_replaced), T(test_directory_replaced),
 		T(test_cut_or_longer), T(test_indexes_gone), T(test_timeindex_gone),
 		T(test_threads),
