@@ -2,6 +2,7 @@
 #ifndef _ENGINE_LINUX_LIST_H
 #define _ENGINE_LINUX_LIST_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 struct list_head {
@@ -11,15 +12,16 @@ struct list_head {
 #define LIST_HEAD_INIT(name)	{ &(name), &(name) }
 #define LIST_HEAD(name)		struct list_head name = LIST_HEAD_INIT(name)
 
+/* As the kernel has it: a list may be looked at for being empty by who has no lock. */
 static inline void INIT_LIST_HEAD(struct list_head *l)
 {
-	l->next = l;
-	l->prev = l;
+	WRITE_ONCE(l->next, l);
+	WRITE_ONCE(l->prev, l);
 }
 
 static inline bool list_empty(const struct list_head *l)
 {
-	return l->next == l;
+	return READ_ONCE(l->next) == l;
 }
 
 static inline void list_add_tail(struct list_head *n, struct list_head *head)
