@@ -382,7 +382,7 @@ static void append_large(int fd, uint64_t incarnation)
  * Frozen somewhere in an append, behind the payload as a rule: the cut of who is killed then
  * waits for the thaw, but not he.
  */
-TEST_F(daemon, a_killed_append_is_cut_after_the_thaw)
+TEST_F_TIMEOUT(daemon, a_killed_append_is_cut_after_the_thaw, 120)
 {
 	struct nl_partition part = { .topic = "large", .segment_bytes = 1 << 30 };
 	int dir = open(self->in.dir, O_RDONLY | O_DIRECTORY), i, left = 0, batch, err;
@@ -426,10 +426,13 @@ TEST_F(daemon, a_killed_append_is_cut_after_the_thaw)
 		ASSERT_EQ(0, partition_state(batch, &state));
 		ASSERT_EQ(0, stat(log, &st));
 		EXPECT_EQ((off_t)state.bytes, st.st_size);
+		EXPECT_EQ(NULL, partition_check(batch, NULL));
+		/* a machine that is fast would fill the segment in the end */
+		ASSERT_EQ(0, partition_control(batch, PLOG_CONTROL_TRUNCATE, self->incarnation,
+					       EPOCH, 0));
 	}
 	TH_LOG("%d of %d had something to cut", left, i);
 	EXPECT_TRUE(left || !i);
-	EXPECT_EQ(NULL, partition_check(batch, NULL));
 	batch_free(&good);
 	close(batch);
 	close(dir);

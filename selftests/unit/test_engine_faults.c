@@ -622,7 +622,8 @@ static void test_killed(void **state)
 /* Killed at the header, with the filesystem frozen since the payload: the bytes that are there. */
 static size_t bytes_there;
 
-static int freeze_and_kill(enum shim_file_op op, const char *name, u64 pos, size_t len, size_t *done)
+static int freeze_and_kill(enum shim_file_op op, const char *name, u64 pos, size_t len,
+			   size_t *done)
 {
 	(void)pos;
 	if (op == SHIM_TRUNCATE && strstr(name, ".log"))
@@ -689,6 +690,7 @@ static void test_killed_when_frozen(void **state)
 				env_close();
 				shim_killed = shim_frozen = false;
 				assert_int_equal(env_open(), 0);
+				assert_false(env.p->clean_on_disk);
 				/* a batch that is all there is taken, as after any crash */
 				end += view().log_end > end ? 2 : 0;
 				break;
@@ -922,8 +924,9 @@ int main(void)
 		T(test_refused_records), T(test_sync_fails), T(test_sync_fails_bytes_lost),
 		T(test_sync_of_append_fails), T(test_writeback_fails), T(test_index_fails),
 		T(test_no_index_at_all), T(test_roll_fails), T(test_state_file_fails),
-		T(test_read_fails), T(test_file_size_limit), T(test_killed), T(test_killed_when_frozen), T(test_allocations),
-		T(test_truncate_allocations), T(test_crash_anywhere),
+		T(test_read_fails), T(test_file_size_limit), T(test_killed),
+		T(test_killed_when_frozen), T(test_allocations), T(test_truncate_allocations),
+		T(test_crash_anywhere),
 	};
 
 	return cmocka_run_group_tests_name("engine faults", tests, NULL, NULL);
