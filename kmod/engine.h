@@ -115,21 +115,6 @@ struct plog_unstable {
 	} waiting[PLOG_UNSTABLE_WAITING];
 };
 
-/**
- * struct plog_unsettled - what a caller who was killed could not publish
- * @any: there is something, and a flush is queued that clears this
- * @log_start: it is in the state file; 0: none
- * @error: of a sync that failed, 0: none
- *
- * Set under sync_lock, by who waited in vain for the append mutex.  The next command
- * publishes it, or the flush, see plog_settle().
- */
-struct plog_unsettled {
-	bool any;
-	int error;
-	s64 log_start;
-};
-
 struct plog_partition {
 	refcount_t refs;
 	char *name;
@@ -146,6 +131,8 @@ struct plog_partition {
 	bool clean_on_disk;		/* under lock: the state file says so */
 	bool led;			/* under lock: its role was told by a LEAD */
 	bool below_min_isr;		/* under lock: acks=all is refused */
+	bool unsettled;			/* under point_lock, the next and unsettled_start: */
+	int unsettled_error;		/* what a killed caller left, see plog_settle() */
 	const s64 *lease;		/* of the owner's, see plog_partition_set_lease() */
 	bool gaps;			/* under lock: rolls sync, as the log may have gaps */
 	bool gaps_noted;		/* under lock: saved.dense is false, and durable */
@@ -155,7 +142,6 @@ struct plog_partition {
 	bool dir_dirty;			/* names were made that are not durable */
 	bool abandoned;			/* an open that runs is not wanted any more */
 	bool leftovers;			/* empty files of no segment lie about, and are not listed */
-	struct plog_unsettled unsettled;
 	struct plog_roll roll;
 	wait_queue_head_t roll_wait;
 
@@ -172,10 +158,11 @@ struct plog_partition {
 	struct plog_saved saved;	/* under state_lock */
 	bool epochs_dirty;		/* the file is not what it should be */
 	bool epochs_pending;		/* saves write the next two; set under state_lock */
-	struct plog_epochs *epochs_next;	/* not published yet; under state_lock and RCU */
 	s32 epoch_next;
+	struct plog_epochs *epochs_next;	/* not published yet; under state_lock and RCU */
 
 	struct mutex sync_lock;		/* one sync at a time, and no truncation beside it */
+	s64 unsettled_start;
 	spinlock_t point_lock;
 	s64 recovery_point;		/* under point_lock */
 	struct plog_settled settled;	/* under point_lock */
@@ -289,7 +276,13 @@ int plog_check_fence(const struct plog_partition *p, s32 leader_epoch, u64 incar
  */
 int plog_begin(struct plog_partition *p, const struct plog_fence *f);
 
-/* Publish what a killed caller could not. Under the append mutex. */
+/**
+ * plog_settle() - publish what a caller who was killed could not
+ *
+ * A log start that is in the state file, or the error of a failed sync: left under sync_lock
+ * by who waited in vain for the append mutex.  The next command does it, a close, or the
+ * flush that is queued for it.  Under the append mutex.
+ */
 void plog_settle(struct plog_partition *p);
 
 /*

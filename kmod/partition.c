@@ -579,22 +579,24 @@ void plog_fence(struct plog_partition *p, int error, const char *why)
 
 void plog_settle(struct plog_partition *p)
 {
-	struct plog_unsettled u;
+	s64 start;
+	int error;
 
 	lockdep_assert_held(&p->lock);
-	if (!READ_ONCE(p->unsettled.any))
+	if (!READ_ONCE(p->unsettled))
 		return;
 	spin_lock(&p->point_lock);
-	u = p->unsettled;
+	start = p->unsettled_start;
+	error = p->unsettled_error;
 	spin_unlock(&p->point_lock);
-	if (u.log_start > p->pub.log_start) {
+	if (start > p->pub.log_start) {
 		p->clean_on_disk = false;
 		plog_publish_begin(p);
-		WRITE_ONCE(p->pub.log_start, u.log_start);
+		WRITE_ONCE(p->pub.log_start, start);
 		plog_publish_end(p);
 	}
-	if (u.error)
-		plog_fence(p, u.error, "a sync failed");
+	if (error)
+		plog_fence(p, error, "a sync failed");
 }
 
 int plog_check_state(const struct plog_partition *p)

@@ -19,10 +19,10 @@ static void leave(struct plog_partition *p, s64 log_start, int error)
 	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_CLOSED)
 		return;
 	spin_lock(&p->point_lock);
-	p->unsettled.log_start = max_t(s64, p->unsettled.log_start, log_start);
+	p->unsettled_start = max_t(s64, p->unsettled_start, log_start);
 	if (error)
-		WRITE_ONCE(p->unsettled.error, error);
-	WRITE_ONCE(p->unsettled.any, true);
+		WRITE_ONCE(p->unsettled_error, error);
+	WRITE_ONCE(p->unsettled, true);
 	spin_unlock(&p->point_lock);
 	plog_flush_queue(p);
 }
@@ -38,20 +38,22 @@ void plog_leave_log_start(struct plog_partition *p, s64 log_start)
  */
 static void settle_what_was_left(struct plog_partition *p)
 {
-	struct plog_unsettled seen;
+	s64 start;
+	int error;
 
-	if (!READ_ONCE(p->unsettled.any))
+	if (!READ_ONCE(p->unsettled))
 		return;
 	spin_lock(&p->point_lock);
-	seen = p->unsettled;
+	start = p->unsettled_start;
+	error = p->unsettled_error;
 	spin_unlock(&p->point_lock);
 	mutex_lock(&p->lock);
 	plog_settle(p);
 	mutex_unlock(&p->lock);
 	spin_lock(&p->point_lock);
 	/* what was left since is for the flush that was queued for it */
-	if (p->unsettled.log_start == seen.log_start && p->unsettled.error == seen.error)
-		WRITE_ONCE(p->unsettled.any, false);
+	if (p->unsettled_start == start && p->unsettled_error == error)
+		WRITE_ONCE(p->unsettled, false);
 	spin_unlock(&p->point_lock);
 	plog_wake(p);
 }
@@ -133,7 +135,7 @@ int plog_sync_log(struct plog_partition *p, bool killable)
 	if (READ_ONCE(p->pub.state) == PLOG_PARTITION_FENCED)
 		err = -READ_ONCE(p->pub.error);
 	else
-		err = READ_ONCE(p->unsettled.error);
+		err = READ_ONCE(p->unsettled_error);
 	if (err)
 		goto out;
 	if (READ_ONCE(p->dir_dirty)) {
