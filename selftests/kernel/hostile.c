@@ -486,7 +486,8 @@ static int mend(struct instance *in)
 		fcntl(in->lock_fd, F_OFD_SETLK, &lock);
 		err = seen.set = nl_instance_set(&in->nl, in->dir, in->dir_fd, in->lock_fd);
 		if (err)
-			return err == -EBUSY || err == -EAGAIN ? 0 : err;
+			/* a worker may have made one since */
+			return err == -EBUSY || err == -EAGAIN || err == -EEXIST ? 0 : err;
 	}
 	seen.get = nl_partition_get(&in->nl, "t", 0, &there);
 	if (!seen.get)
